@@ -96,8 +96,8 @@ def _generate(
         words = tuple([o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in range(4)])
     if prod(shape) == 0:
         return [key, wrap(to_shape(scalar_node(0, dtype, False), shape))]
-    made = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else by_philox
-    bits, used = made(words, shape, dtype)
+    generate = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else by_philox
+    bits, used = generate(words, shape, dtype)
     low, high = halves(o.add(joined(words[2], words[3]), scalar_node(used, WIDE, False)))
     after = _stack_parts([words[0], words[1], low, high], 0)
     if node.aval.dtype == WIDE:

@@ -73,10 +73,10 @@ def _until_accepted(key: Any, shape: tuple[int, ...], kind: np.dtype, draw: Any)
         return (~accepted).any()
 
     def step(state: Any) -> Any:
-        i, found, accepted, key = state
+        i, sample, accepted, key = state
         key, first, second = split(key, 3)
         k, fits = draw(uniform(first, shape, kind) - 0.5, uniform(second, shape, kind))
-        return i + 1, where(fits, k, found), accepted | fits, key
+        return i + 1, where(fits, k, sample), accepted | fits, key
 
     start = (array(0, np.int32), full(shape, -1, kind), full(shape, False), key)
     return while_loop(going, step, start)[1]
@@ -283,12 +283,12 @@ def _binomial(key: Any, count: Array, chance: Array) -> Array:
     whole = uf.floor(count)
     counted = _binomial_inversion(key, where(few, whole, 0.0), safe)
     drawn = _binomial_rejection(key, where(few, 1e4, whole), where(few, 0.5, safe))
-    found = where(few, counted, drawn)
+    samples = where(few, counted, drawn)
     invalid = bad_chance | bad_count
-    found = where(invalid, np.nan, found)
-    found = where(endless & ~invalid, np.inf, found)
+    samples = where(invalid, np.nan, samples)
+    samples = where(endless & ~invalid, np.inf, samples)
     flipped = likely & ~(bad_count | bad_chance | endless)
-    return where(flipped, whole - found, found).astype(count.dtype)
+    return where(flipped, whole - samples, samples).astype(count.dtype)
 
 
 @api_boundary
@@ -347,8 +347,8 @@ def multinomial(
     if dtype is not None:
         kind = dtypes.requested_dtype(dtype, "random.multinomial")
     count, chances = (wrap(v) for v in promote_inexact("random.multinomial", n, p))
-    wanted = chances.shape if shape is None else shape
-    sizes = sample_shape(wanted, "multinomial", count[..., None]._node, chances._node)
+    batch_shape = chances.shape if shape is None else shape
+    sizes = sample_shape(batch_shape, "multinomial", count[..., None]._node, chances._node)
     count, chances = broadcast_to(count, sizes[:-1]), broadcast_to(chances, sizes)
     chances = moveaxis(chances, -1, 0)
     left = flip(cumsum(flip(chances, 0), 0), 0)
@@ -356,9 +356,9 @@ def multinomial(
 
     def step(remaining: Array, row: Any) -> tuple[Array, Array]:
         ratio, key = row
-        taken = _binomial(key, remaining, uf.clip(ratio, 0, 1))
-        return remaining - taken, taken
+        sample = _binomial(key, remaining, uf.clip(ratio, 0, 1))
+        return remaining - sample, sample
 
     unroll_steps("random.multinomial", unroll)
-    taken = scan(step, count, (ratios, split(key, len(chances))))[1]
-    return moveaxis(taken, 0, -1).astype(kind)
+    counts = scan(step, count, (ratios, split(key, len(chances))))[1]
+    return moveaxis(counts, 0, -1).astype(kind)

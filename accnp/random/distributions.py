@@ -944,7 +944,7 @@ def categorical(
             f"of {x.aval.shape[d]}; pass replace=True"
         )
     total = o.add(gumbel_node(words, x.aval.shape, kind, mode), x)
-    found = cast(items(o.top_k(total, k=count, axis=d))[1], index)
-    rank = found.aval.ndim
+    indices = cast(items(o.top_k(total, k=count, axis=d))[1], index)
+    rank = indices.aval.ndim
     order = (d, *[k for k in range(rank) if k != d])
-    return wrap(reshape_plain(transpose_node(found, order), sizes))
+    return wrap(reshape_plain(transpose_node(indices, order), sizes))

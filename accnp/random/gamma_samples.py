@@ -115,7 +115,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         return [drawn.reshape(shape)._node]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        ys = call_with_rule(made, xs, values)
+        ys = call_with_rule(jvp_rule, xs, values)
         if ts[0] is None:
             return ys, [None]
         y = ys[0]
@@ -128,9 +128,9 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
             return ys, [o.mul(ts[0], derivative._node)]
         return ys, [o.mul(ts[0], o.random_gamma_grad(xs[0], y))]
 
-    made = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})
+    jvp_rule = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})
     return wrap(
-        call_with_rule(made, [alpha._node, as_node(key_data(key), "random.gamma")], values)[0]
+        call_with_rule(jvp_rule, [alpha._node, as_node(key_data(key), "random.gamma")], values)[0]
     )
 
 

@@ -190,8 +190,8 @@ class UnsafeRbgWords(RbgWords):
         return [row_words(self.split((count,)), i, type(self)) for i in range(count)]
 
     def fold(self, data: Node) -> Words:
-        made = self.seeded(word(0), data)._draw_bits((_HASHED, 4), WORD)
-        last = row_words(made, _HASHED - 1, type(self))
+        bits = self.seeded(word(0), data)._draw_bits((_HASHED, 4), WORD)
+        last = row_words(bits, _HASHED - 1, type(self))
         return type(self)([o.xor(a, b) for a, b in zip(self, last, strict=True)])
 
 
@@ -316,13 +316,13 @@ def generator(impl: object, function: str) -> type[Words]:
         ValueError: the name is unknown.
         TypeError: it is neither a name nor a dtype.
     """
-    asked = config.default_prng_impl if impl is None else getattr(impl, "name", impl)
-    found = _NAMED.get(asked) if isinstance(asked, str) else None
-    if found is None:
+    requested = config.default_prng_impl if impl is None else getattr(impl, "name", impl)
+    words_type = _NAMED.get(requested) if isinstance(requested, str) else None
+    if words_type is None:
         names = ", ".join([g.name for g in _GENERATORS])
-        kind = ValueError if isinstance(asked, str) else TypeError
+        kind = ValueError if isinstance(requested, str) else TypeError
         raise kind(f"{function}: unrecognized PRNG implementation {impl!r}; pass one of {names}")
-    return found
+    return words_type
 
 
 # --- words and counters ---------------------------------------------------------------------------

@@ -87,9 +87,11 @@ def _not_combinable_error(function: str, what: str) -> KeyArrayError:
 
 def _common_key_dtype(function: str, values: list[Any]) -> dtypes.ExtendedDType:
     """Return the dtype of values, which must all be keys of one generator."""
-    found = {getattr(x, "dtype", None) if isinstance(x, PRNGKeyArray) else type(x) for x in values}
-    dtype = found.pop()
-    if found or not isinstance(dtype, dtypes.ExtendedDType):
+    key_dtypes = {
+        getattr(x, "dtype", None) if isinstance(x, PRNGKeyArray) else type(x) for x in values
+    }
+    dtype = key_dtypes.pop()
+    if key_dtypes or not isinstance(dtype, dtypes.ExtendedDType):
         raise _not_combinable_error(
             function, ", ".join([str(getattr(x, "dtype", x)) for x in values])
         )
@@ -102,24 +104,24 @@ def _apply_to_words(
     """Apply a function that moves elements to the words of keys, one word at a time."""
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
-    given = bound.arguments
-    names = tuple([n for n in names if n in given]) or (next(iter(given)),)
-    rest = {n: v for n, v in given.items() if n not in names and n != "key"}
+    arguments = bound.arguments
+    names = tuple([n for n in names if n in arguments]) or (next(iter(arguments)),)
+    rest = {n: v for n, v in arguments.items() if n not in names and n != "key"}
     if any(isinstance(x, PRNGKeyArray) for x in tree_leaves(rest)):
         raise _not_combinable_error(name, "keys where numbers are needed")
-    leaves, tree = tree_flatten({n: given[n] for n in names})
+    leaves, tree = tree_flatten({n: arguments[n] for n in names})
     dtype = _common_key_dtype(name, leaves)
-    if given.get("mode") == "constant":
+    if arguments.get("mode") == "constant":
         raise _not_combinable_error(name, "numbers for the borders")
 
     def word(i: int) -> Any:
         parts = [wrap(_select_word(x._base._node, i)) for x in leaves]
-        given.update(tree_unflatten(tree, parts))
+        arguments.update(tree_unflatten(tree, parts))
         return function(*bound.args, **bound.kwargs)
 
-    results, made = zip(*[tree_flatten(word(i)) for i in range(*dtype.base_shape)], strict=True)
+    results, trees = zip(*[tree_flatten(word(i)) for i in range(*dtype.base_shape)], strict=True)
     keys = [PRNGKeyArray(stack(words, -1), dtype) for words in zip(*results, strict=True)]
-    return tree_unflatten(made[0], keys)
+    return tree_unflatten(trees[0], keys)
 
 
 def _select_word(x: Any, i: int) -> Any:
@@ -202,12 +204,12 @@ def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Arr
 
 
 def _array(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
-    given = inspect.signature(function).bind(*args, **kwargs).arguments
-    keys = _stack_keys(name, next(iter(given.values())))
-    dtype = given.get("dtype")
+    arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+    keys = _stack_keys(name, next(iter(arguments.values())))
+    dtype = arguments.get("dtype")
     if dtype is not None and dtype is not keys.dtype:
         raise _not_combinable_error(name, f"keys of dtype {keys.dtype.name} for dtype {dtype}")
-    missing = given.get("ndmin", 0) - keys.ndim
+    missing = arguments.get("ndmin", 0) - keys.ndim
     return keys.reshape((1,) * missing + keys.shape) if missing > 0 else keys
 
 
@@ -233,11 +235,11 @@ def _astype(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _fill_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
-    given = inspect.signature(function).bind(*args, **kwargs).arguments
-    like = next((given[n] for n in ("a", "x", "prototype") if n in given), None)
-    shape: Any = given.get("shape")
-    dtype = given.get("dtype")
-    value = given.get("fill_value", int(name.startswith("ones")))
+    arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+    like = next((arguments[n] for n in ("a", "x", "prototype") if n in arguments), None)
+    shape: Any = arguments.get("shape")
+    dtype = arguments.get("dtype")
+    value = arguments.get("fill_value", int(name.startswith("ones")))
     if like is not None:
         shape = like.shape if shape is None else shape
         dtype = like.dtype if dtype is None else dtype

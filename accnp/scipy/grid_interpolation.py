@@ -120,8 +120,8 @@ def _at_rows(input: ArrayLike, cval: ArrayLike, rows: Any, order: int, mode: str
     return _at_places(input, cval, *rows, order, mode)
 
 
-def _at_places(input: ArrayLike, cval: ArrayLike, *given: Any) -> Array:
-    *coordinates, order, mode = given
+def _at_places(input: ArrayLike, cval: ArrayLike, *arguments: Any) -> Array:
+    *coordinates, order, mode = arguments
     name = "ndimage.map_coordinates"
     x = asarray(input)
     places = [asarray(c) for c in coordinates]

@@ -486,10 +486,10 @@ def eigh(
     >>> jnp.scipy.linalg.eigh(jnp.array([[0., 1.], [1., 0.]]), eigvals_only=True)
     Array([-1.,  1.], dtype=float32)
     """
-    for what, given, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
-        if (only is None and given is not None) or (only is not None and given != only):
+    for what, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
+        if (only is None and value is not None) or (only is not None and value != only):
             raise NotImplementedError(
-                f"linalg.eigh: only {what}={only} is implemented; got {given!r}; leave {what} out"
+                f"linalg.eigh: only {what}={only} is implemented; got {value!r}; leave {what} out"
             )
     v, w = lax_spectra.eigh(_inexact_array("eigh", a), lower=lower)
     return w if eigvals_only else (w, v)

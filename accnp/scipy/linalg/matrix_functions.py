@@ -381,7 +381,7 @@ def _from_diagonal(values: Array, t: Array, z: Array, disp: bool) -> Array | tup
     f = diag(values).astype(t.dtype)
     place = np.arange(len(t))
     # Divided differences, whose products do not overflow.
-    given, t = t, t / power_of_two(_abs(t).max(initial=0)).astype(t.dtype)
+    original, t = t, t / power_of_two(_abs(t).max(initial=0)).astype(t.dtype)
 
     def element(f: Array, i: Array, j: Array) -> Array:
         between = (place > i) & (place < j)
@@ -393,7 +393,7 @@ def _from_diagonal(values: Array, t: Array, z: Array, disp: bool) -> Array | tup
     out = z @ _fill_above(f, element) @ z.conj().T
     if disp:
         return out
-    t = given
+    t = original
     w = diag(t)
     eps = float(dtypes.finfo(dtypes.real_part(t.dtype)).eps)
     pairs = _positions_above_diagonal(len(t))

@@ -82,14 +82,14 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 def _block_diag(*arrs: ArrayLike) -> Array:
     name = "linalg.block_diag"
-    given = [wrap(cast(n, n.aval.dtype)) for n in promote(name, *(arrs or (zeros((1, 0)),)))]
-    for i, x in enumerate(given):
+    arrays = [wrap(cast(n, n.aval.dtype)) for n in promote(name, *(arrs or (zeros((1, 0)),)))]
+    for i, x in enumerate(arrays):
         if x.ndim > 2:
             raise ValueError(
                 f"{name}: arrays need at most two axes; got shape {x.shape} (argument {i}); "
                 "pass matrices, vectors or numbers"
             )
-    blocks = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in given]
+    blocks = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in arrays]
     total, before, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(pad(x, ((0, 0), (before, total - before - x.shape[1]))))
@@ -554,8 +554,8 @@ def invhilbert(n: int) -> Array:
     n = _size(n, "invhilbert")
 
     def element(i: int, j: int) -> int:
-        found = (i + j + 1) * math.comb(n + i, n - j - 1) * math.comb(n + j, n - i - 1)
-        return (-1) ** (i + j) * found * math.comb(i + j, i) ** 2
+        term = (i + j + 1) * math.comb(n + i, n - j - 1) * math.comb(n + j, n - i - 1)
+        return (-1) ** (i + j) * term * math.comb(i + j, i) ** 2
 
     return _exact(n, element, dtypes.default_float())
 
@@ -783,11 +783,13 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     n = _size(n, "dft")
     if scale not in (None, "sqrtn", "n"):
         raise not_one_of("linalg.dft", "scale", scale, (None, "sqrtn", "n"))
-    wanted = dtypes.default_complex()
+    result_dtype = dtypes.default_complex()
     if dtype is not None:
-        wanted = dtypes.requested_dtype(dtype, "linalg.dft")
-        if wanted.kind != "c":
-            raise ValueError(f"linalg.dft: dtype must be complex; got {wanted.name}; leave it out")
+        result_dtype = dtypes.requested_dtype(dtype, "linalg.dft")
+        if result_dtype.kind != "c":
+            raise ValueError(
+                f"linalg.dft: dtype must be complex; got {result_dtype.name}; leave it out"
+            )
     at = np.arange(n)
     out = np.exp(-2j * np.pi * (at[:, None] * at % max(n, 1)) / max(n, 1))
-    return asarray(out / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale], wanted)
+    return asarray(out / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale], result_dtype)

@@ -152,8 +152,8 @@ def bfgs(
     def body(s: _State) -> _State:
         h, before = s.model
         p = -dot(h, s.g)
-        found = line_search(units.scaled, s.x, p, s.f, s.g, before, line_search_maxiter)
-        move, change = found.a * p, found.gradient - s.g
+        search = line_search(units.scaled, s.x, p, s.f, s.g, before, line_search_maxiter)
+        move, change = search.a * p, search.gradient - s.g
         rho = 1 / dot(change, move)
         turned = dot(h, change)
         scale = rho * (1 + rho * dot(change, turned))
@@ -161,9 +161,9 @@ def bfgs(
         updated = h + scale * outer(move, move) - mixed - mixed.T
         h = where(uf.isfinite(rho), updated, h)
         return _State(
-            units.small(found.gradient, norm, gtol), found.failed, s.k + 1,
-            s.evaluations + found.evaluations, found.status, s.x + move, found.value,
-            found.gradient, (h, s.f),
+            units.small(search.gradient, norm, gtol), search.failed, s.k + 1,
+            s.evaluations + search.evaluations, search.status, s.x + move, search.value,
+            search.gradient, (h, s.f),
         )  # fmt: skip
 
     first = _initial_state(units, norm, gtol, None)
@@ -238,25 +238,25 @@ def lbfgs(
     def body(s: _State) -> _State:
         h: _History = s.model
         p = _direction(h, s.g)
-        found = line_search(units.scaled, s.x, p, s.f, s.g, None, maxls)
-        move, change = found.a.astype(dtype) * p, found.gradient - s.g
+        search = line_search(units.scaled, s.x, p, s.f, s.g, None, maxls)
+        move, change = search.a.astype(dtype) * p, search.gradient - s.g
         product = uf.real(dot(change, move))
         scale = product / uf.real(dot(uf.conj(change), change))
-        fall = (s.f - found.value) * units.value.astype(s.f.dtype)
+        fall = (s.f - search.value) * units.value.astype(s.f.dtype)
         status = where(fall < ftol, 4, 0)
         for limit, count, code in ((maxgrad, s.evaluations, 3), (maxfun, s.evaluations, 2),
                                    (maxiter, s.k, 1)):  # fmt: skip
             if limit is not None:
                 status = where(count >= limit, code, status)
-        status = where(found.failed, 5, status)
-        converged = units.small(found.gradient, norm, gtol)
+        status = where(search.failed, 5, status)
+        converged = units.small(search.gradient, norm, gtol)
         history = _History(
             _push_row(h.moves, move), _push_row(h.changes, change),
             _push_row(h.weights, (1 / product).astype(dtype)), scale.astype(dtype),
         )  # fmt: skip
         return _State(
-            converged, (status > 0) & ~converged, s.k + 1, s.evaluations + found.evaluations,
-            where(converged, 0, status), s.x + move, found.value, found.gradient, history,
+            converged, (status > 0) & ~converged, s.k + 1, s.evaluations + search.evaluations,
+            where(converged, 0, status), s.x + move, search.value, search.gradient, history,
         )  # fmt: skip
 
     rows = zeros((maxcor, n), dtype)

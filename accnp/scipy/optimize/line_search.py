@@ -34,7 +34,7 @@ class _Point(NamedTuple):
 
     a: Any
     phi: Any
-    slope: Any
+    derivative: Any
 
 
 class Step(NamedTuple):
@@ -70,18 +70,18 @@ def _choose(condition: Array, x: Any, y: Any) -> Any:
 def _cubic(p: _Point, q: _Point, r: _Point) -> Array:
     """Return the minimum of the cubic through three points, with the derivative at the first."""
     db, dc = q.a - p.a, r.a - p.a
-    fb = q.phi - p.phi - p.slope * db
-    fc = r.phi - p.phi - p.slope * dc
+    fb = q.phi - p.phi - p.derivative * db
+    fc = r.phi - p.phi - p.derivative * dc
     common = (db * dc) ** 2 * (db - dc)
     a = (dc**2 * fb - db**2 * fc) / common
     b = (db**3 * fc - dc**3 * fb) / common
-    return p.a + (uf.sqrt(b * b - 3 * a * p.slope) - b) / (3 * a)
+    return p.a + (uf.sqrt(b * b - 3 * a * p.derivative) - b) / (3 * a)
 
 
 def _quadratic(p: _Point, q: _Point) -> Array:
     """Return the minimum of the parabola through two points, with the derivative at the first."""
     d = q.a - p.a
-    return p.a - p.slope / (2 * (q.phi - p.phi - p.slope * d) / d**2)
+    return p.a - p.derivative / (2 * (q.phi - p.phi - p.derivative * d) / d**2)
 
 
 def _next_trial_step(s: _State) -> Array:
@@ -117,50 +117,53 @@ def line_search(
 
     def look(a: Array) -> tuple[_Point, Array]:
         v, g = value_and_grad(fun)(x + a.astype(direction.dtype) * direction)
-        slope = uf.real(dot(g, direction))
-        return _Point(a, v.astype(value.dtype), slope), g.astype(gradient.dtype)
+        derivative = uf.real(dot(g, direction))
+        return _Point(a, v.astype(value.dtype), derivative), g.astype(gradient.dtype)
 
-    slope = uf.real(dot(gradient, direction))
-    zero = _Point(array(0, dtype=real), value, slope)
+    derivative = uf.real(dot(gradient, direction))
+    zero = _Point(array(0, dtype=real), value, derivative)
     start = array(1, dtype=real)
     if before is not None:
-        guess = (1.01 * 2 * (value - before) / slope).astype(real)
+        guess = (1.01 * 2 * (value - before) / derivative).astype(real)
         start = where(guess > 1, start, guess)
     narrowest = 1e-5 if real.itemsize < 8 else 1e-10
 
     def too_high(p: _Point) -> Array:
-        return p.phi > value + _DECREASE * p.a * slope
+        return p.phi > value + _DECREASE * p.a * derivative
 
     def flat(p: _Point) -> Array:
-        return uf.abs(p.slope) <= -_CURVATURE * slope
+        return uf.abs(p.derivative) <= -_CURVATURE * derivative
 
     def grown(s: _State, p: _Point, g: Array) -> _State:
         """Update the state after a larger step."""
         passed = too_high(p) | ((p.phi >= s.before.phi) & (s.i > 1))
-        found = flat(p) & ~passed
-        turned = (p.slope >= 0) & ~passed & ~found
+        is_accepted = flat(p) & ~passed
+        turned = (p.derivative >= 0) & ~passed & ~is_accepted
         lo, hi = _choose(turned, p, s.before), _choose(turned, s.before, p)
         bracket = passed | turned
         # If the bracket contains no good step, the step is 1.
-        best = _choose(bracket, lo._replace(a=array(1, dtype=real)), _choose(found, p, s.best))
-        middle = _Point((lo.a + hi.a) / 2, (lo.phi + hi.phi) / 2, lo.slope)
+        best = _choose(
+            bracket, lo._replace(a=array(1, dtype=real)), _choose(is_accepted, p, s.best)
+        )
+        middle = _Point((lo.a + hi.a) / 2, (lo.phi + hi.phi) / 2, lo.derivative)
         return s._replace(
-            narrowing=bracket, done=found, i=s.i + 1, before=p, lo=lo, hi=hi, third=middle,
-            best=best, gradient=where(found, g, gradient),
+            narrowing=bracket, done=is_accepted, i=s.i + 1, before=p, lo=lo, hi=hi, third=middle,
+            best=best, gradient=where(is_accepted, g, gradient),
         )  # fmt: skip
 
     def narrowed(s: _State, p: _Point, g: Array) -> _State:
         """Update the state after a step inside the bracket."""
         upper = too_high(p) | (p.phi >= s.lo.phi)
-        found = flat(p) & ~upper
-        lower = ~upper & ~found
-        beyond = lower & (p.slope * (s.hi.a - s.lo.a) >= 0)
+        is_accepted = flat(p) & ~upper
+        lower = ~upper & ~is_accepted
+        beyond = lower & (p.derivative * (s.hi.a - s.lo.a) >= 0)
         third = _choose(upper | beyond, s.hi, _choose(lower, s.lo, s.third))
         hi = _choose(upper, p, _choose(beyond, s.lo, s.hi))
         return s._replace(
-            done=found, failed=(uf.abs(s.hi.a - s.lo.a) <= narrowest) | (s.j + 1 >= _NARROWINGS),
+            done=is_accepted,
+            failed=(uf.abs(s.hi.a - s.lo.a) <= narrowest) | (s.j + 1 >= _NARROWINGS),
             j=s.j + 1, lo=_choose(lower, p, s.lo), hi=hi, third=third,
-            best=_choose(found, p, s.best), gradient=where(found, g, s.gradient),
+            best=_choose(is_accepted, p, s.best), gradient=where(is_accepted, g, s.gradient),
         )  # fmt: skip
 
     def body(s: _State) -> _State:

@@ -47,8 +47,8 @@ class OptimizeResults(NamedTuple):
     Examples
     --------
     >>> import accnp as jnp
-    >>> found = jnp.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
-    >>> type(found).__name__, bool(found.success)
+    >>> result = jnp.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
+    >>> type(result).__name__, bool(result.success)
     ('OptimizeResults', True)
     """
 
@@ -117,20 +117,20 @@ def minimize(
     Examples
     --------
     >>> import accnp as jnp
-    >>> found = jnp.scipy.optimize.minimize(
+    >>> result = jnp.scipy.optimize.minimize(
     ...     lambda x: ((x - 1) ** 2).sum(), jnp.zeros(2), method="BFGS")
-    >>> found.x
+    >>> result.x
     Array([1., 1.], dtype=float32)
     """
     name = "optimize.minimize"
     if not isinstance(args, tuple):
         raise TypeError(f"{name}: args must be a tuple; got {args!r}; write args=(a,) for one")
-    found = _METHODS.get(method.lower())
-    if found is None:
+    solver = _METHODS.get(method.lower())
+    if solver is None:
         raise ValueError(
             f"{name}: method must be one of {[*_METHODS]}; got {method!r}; pass one of these"
         )
     x = wrap(as_node(x0, name))
     if x.ndim != 1:
         raise ValueError(f"{name}: x0 must have rank 1; got shape {x.shape}; use x0.ravel()")
-    return OptimizeResults(*found(lambda v: fun(v, *args), x, **(options or {})))
+    return OptimizeResults(*solver(lambda v: fun(v, *args), x, **(options or {})))

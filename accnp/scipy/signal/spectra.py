@@ -133,10 +133,10 @@ def _window_values(name: str, window: Window, n: int) -> np.ndarray:
         ) from None
 
 
-def _window(name: str, window: Window, given: int | None, length: int, dtype: Any) -> Array:
+def _window(name: str, window: Window, nperseg: int | None, length: int, dtype: Any) -> Array:
     """Return the window of the segments of a signal of this length."""
     if isinstance(window, str | tuple):
-        n = length if given is None else given
+        n = length if nperseg is None else nperseg
         if n > length:
             warn(
                 f"{name}: segments of nperseg={n} are longer than the signal; "
@@ -152,9 +152,9 @@ def _window(name: str, window: Window, given: int | None, length: int, dtype: An
             f"{name}: the window is longer than the signal; got {out.size} and {length}; "
             "pass a shorter one"
         )
-    if given not in (None, out.size):
+    if nperseg not in (None, out.size):
         raise ValueError(
-            f"{name}: nperseg is the length of the window, {out.size}; got {given}; leave it out"
+            f"{name}: nperseg is the length of the window, {out.size}; got {nperseg}; leave it out"
         )
     return out
 

@@ -33,13 +33,13 @@ def _name(method: str) -> str:
 
 def _convert_argument(function: str, x: Any, last: tuple[int, ...]) -> Array:
     """Convert the argument of a constructor, with these lengths of its last axes."""
-    found = quat_.floating(_name(function), x)
-    if found.shape[-len(last) :] != last:
+    argument = quat_.floating(_name(function), x)
+    if argument.shape[-len(last) :] != last:
         raise ValueError(
             f"{_name(function)}: an array [..., {', '.join(map(str, last))}] is needed; got shape "
-            f"{found.shape}; reshape it"
+            f"{argument.shape}; reshape it"
         )
-    return found
+    return argument
 
 
 class Rotation(NamedTuple):

@@ -67,13 +67,13 @@ def _with_derivatives(
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         parts = [o.mul(t, s) for t, s in zip(ts, derivatives(*xs), strict=True) if t is not None]
-        return call_with_rule(made, xs, run), [reduce(o.add, parts)]
+        return call_with_rule(jvp_rule, xs, run), [reduce(o.add, parts)]
 
     def run(xs: list[Node]) -> list[Node]:
         return [value(*xs)]
 
-    made = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
-    return call_with_rule(made, xs, run)[0]
+    jvp_rule = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
+    return call_with_rule(jvp_rule, xs, run)[0]
 
 
 def entropy(x: Node) -> Node:

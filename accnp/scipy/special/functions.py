@@ -297,11 +297,11 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
         ratio = ts[1] and call_with_rule(_RATIO, [xs[0], inner], _ratio)[0]
         parts = [ts[0] and o.mul(ts[0], log(xs[1])), ts[1] and o.mul(ts[1], ratio)]
         tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
-        return call_with_rule(made, xs, value), [tangent]
+        return call_with_rule(jvp_rule, xs, value), [tangent]
 
-    made = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
-    return wrap(call_with_rule(made, [to_shape(n, np.broadcast_shapes(a.aval.shape, b.aval.shape))
-                             for n in (a, b)], value)[0])  # fmt: skip
+    jvp_rule = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    return wrap(call_with_rule(jvp_rule, [to_shape(n, shape) for n in (a, b)], value)[0])
 
 
 @api_boundary

@@ -107,8 +107,8 @@ def _logit(p: Node) -> Node:
         (p,), (t,) = xs, ts
         return [_logit(p)], [t and o.div(t, o.mul(p, o.sub(like(p, 1), p)))]
 
-    made = JvpRule("logit", rule, {"jvp": "_logit_jvp", "symbolic_zeros": False})
-    return call_with_rule(made, [p], value)[0]
+    jvp_rule = JvpRule("logit", rule, {"jvp": "_logit_jvp", "symbolic_zeros": False})
+    return call_with_rule(jvp_rule, [p], value)[0]
 
 
 @api_boundary

@@ -60,8 +60,8 @@ def operands(name: str, *xs: Any) -> list[Node]:
     """Return arguments of one real inexact dtype, broadcast against each other."""
     if name in _FLOATS:
         return [floating(name, *xs)]
-    given = [wrap(node_of(x, function=f"special.{name}")) for x in xs] if name in _LISTS else xs
-    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *given))
+    arrays = [wrap(node_of(x, function=f"special.{name}")) for x in xs] if name in _LISTS else xs
+    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *arrays))
     if nodes[0].aval.dtype.kind == "c":
         raise UnsupportedDtypeError(
             f"special.{name}: complex arguments are not supported; got {nodes[0].aval.dtype.name}; "
@@ -274,14 +274,16 @@ def _function(
         return wrap(record(*operands(name, x, y, z, w)))
 
     call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)
-    made: Any = api_boundary(call)
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = "accnp.scipy.special"
-    made.__doc__ = _make_docstring(name, arguments.split(", "), what, related, wide is not None) + (
+    function: Any = api_boundary(call)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "accnp.scipy.special"
+    function.__doc__ = _make_docstring(
+        name, arguments.split(", "), what, related, wide is not None
+    ) + (
         "\n\n    Examples\n    --------\n    >>> import accnp as jnp\n"
         f"    >>> round(float(jnp.scipy.special.{called}), 5)\n    {value}\n    "
     )
-    return made
+    return function
 
 
 beta = _function(

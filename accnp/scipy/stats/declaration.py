@@ -72,12 +72,12 @@ def declare(
             function that would follow from others.
     """
     module = ModuleType(f"accnp.scipy.stats.{name}", f"{what[0].upper()}{what[1:]}.")
-    given = dict(functions)
+    definitions = dict(functions)
     for derived, log in _DERIVED.items():
-        if log in given and derived not in given:
-            given[derived] = lambda *xs, f=given[log]: uf.exp(f(*xs))
-    keys = [key for key, function in given.items() if function is not None]
-    for key, function in given.items():
+        if log in definitions and derived not in definitions:
+            definitions[derived] = lambda *xs, f=definitions[log]: uf.exp(f(*xs))
+    keys = [key for key, function in definitions.items() if function is not None]
+    for key, function in definitions.items():
         if function is not None:
             head = first if key not in _INVERSE else inverse
             names = [] if key == "entropy" else [head]
@@ -89,7 +89,7 @@ def declare(
             flags = (never, weak_where, pieces, positive)
             setattr(module, key, _make(name, key, what, names, its, flags, function, keys))
     sys.modules[module.__name__] = module
-    install_getattr(module.__name__, given)
+    install_getattr(module.__name__, definitions)
     return module
 
 
@@ -134,76 +134,76 @@ def _make(  # noqa: C901
     def call(*args: Any, **kwargs: Any) -> Array:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given, nodes = converted(bound.arguments.values())
+        raw_nodes, nodes = converted(bound.arguments.values())
         if not complexes and nodes[0].aval.dtype.kind == "c":
             raise wrong_dtype(label, nodes[0].aval.dtype, "biuf")
         # Constants of a formula must not decide: what the operands promote to does, and whether
         # some of them have axes.
         weak = not strong and all(x.aval.weak_type for x in nodes)
-        with_axes = {n for n, x in zip(bound.arguments, given, strict=True) if x.aval.shape}
+        with_axes = {n for n, x in zip(bound.arguments, raw_nodes, strict=True) if x.aval.shape}
         weak = weak and with_axes.isdisjoint(shaped)
         nodes = broadcast_nodes(label, nodes)
         values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
         if positive:
             values |= {n: _nan_unless_positive(values[n]) for n in names[1:]}
-        found = evaluated(values, bound.arguments.get("scale", 1))
-        return wrap(cast(found._node, nodes[0].aval.dtype, weak))
+        result = evaluated(values, bound.arguments.get("scale", 1))
+        return wrap(cast(result._node, nodes[0].aval.dtype, weak))
 
     def converted(arguments: Iterable[Any]) -> tuple[list[Node], list[Node]]:
         """Return the nodes of arguments, and the nodes in one floating dtype. As in JAX, Python
         ints of any size become floats, although they may not fit the integer dtype."""
         values = list(arguments)
         large = [i for i, x in enumerate(values) if type(x) is int and not -_MOST <= x < _MOST]
-        given = as_nodes(label, *[0 if i in large else x for i, x in enumerate(values)])
-        nodes = promote_inexact(label, *map(wrap, given))
+        raw_nodes = as_nodes(label, *[0 if i in large else x for i, x in enumerate(values)])
+        nodes = promote_inexact(label, *map(wrap, raw_nodes))
         for i in large:
             aval = nodes[i].aval
             nodes[i] = scalar_node(float(values[i]), aval.dtype, aval.weak_type)
-        return given, nodes
+        return raw_nodes, nodes
 
-    def evaluated(values: dict[str, Array], given: Any) -> Array:
+    def evaluated(values: dict[str, Array], scale_value: Any) -> Array:
         loc, scale = values.pop("loc", None), values.pop("scale", None)
-        stated = isinstance(given, int | float) and given > 0
+        stated = isinstance(scale_value, int | float) and scale_value > 0
         if scale is not None and not stated and name not in _TURNED:
             scale = _nan_unless_positive(scale)
         value, *shapes = values.values() if key != "entropy" else (None, *values.values())
         if key in _INVERSE:
-            found = function(value, *shapes)
-            found = found if scale is None else found * scale
-            found = found if loc is None else found + loc
-            return known(found, [value, *shapes])
+            result = function(value, *shapes)
+            result = result if scale is None else result * scale
+            result = result if loc is None else result + loc
+            return known(result, [value, *shapes])
         if key == "entropy":
-            found = known(function(*shapes), shapes)
-            whole = np.broadcast_shapes(*[x.shape for x in (found, loc, scale) if x is not None])
-            return wrap(to_shape(found._node, whole))
+            result = known(function(*shapes), shapes)
+            whole = np.broadcast_shapes(*[x.shape for x in (result, loc, scale) if x is not None])
+            return wrap(to_shape(result._node, whole))
         moved = value if loc is None else value - loc
         moved = moved if scale is None else moved / scale
         return known(sized(function(moved, *shapes), scale, stated), [moved, *shapes])
 
-    def known(found: Array, values: Sequence[Any]) -> Array:
+    def known(result: Array, values: Sequence[Any]) -> Array:
         """Propagate nan from operands, since comparisons with nan would select a piece."""
         if not pieces:
-            return found
-        return where(functools.reduce(uf.logical_or, map(uf.isnan, values)), np.nan, found)
+            return result
+        return where(functools.reduce(uf.logical_or, map(uf.isnan, values)), np.nan, result)
 
-    def sized(found: Array, scale: Array | None, stated: bool) -> Array:
+    def sized(result: Array, scale: Array | None, stated: bool) -> Array:
         if scale is None:
-            return found
+            return result
         if key.endswith("pdf") and not stated:
             scale = _width(name, scale)
         if key == "logpdf":
-            scaled = found - uf.log(scale)  # outside of the support the scale has no effect
-            return where(found == -np.inf, found, scaled) if pieces else scaled
-        return found / scale if key == "pdf" else found
+            scaled = result - uf.log(scale)  # outside of the support the scale has no effect
+            return where(result == -np.inf, result, scaled) if pieces else scaled
+        return result / scale if key == "pdf" else result
 
     public: Any = call
     if pieces:  # of many operations; those of a given scale depend on its sign
         call.__name__, call.__signature__ = label, signature  # type: ignore[attr-defined]
         arrays = [n for n in (*names, *extra) if n != "scale"]
         public = compiled_if_small(*arrays)(call)
-    made: Any = api_boundary(public)
-    made.__name__ = made.__qualname__ = key
-    made.__module__ = f"accnp.scipy.stats.{name}"
-    made.__signature__ = signature
-    made.__doc__ = describe(name, key, what, list(signature.parameters), keys, not complexes)
-    return made
+    wrapper: Any = api_boundary(public)
+    wrapper.__name__ = wrapper.__qualname__ = key
+    wrapper.__module__ = f"accnp.scipy.stats.{name}"
+    wrapper.__signature__ = signature
+    wrapper.__doc__ = describe(name, key, what, list(signature.parameters), keys, not complexes)
+    return wrapper

@@ -151,12 +151,14 @@ def describe(
     lines = [f"{_SUMMARIES[key]} of {what}.", "", "Parameters", "----------"]
     for i, parameter in enumerate(parameters):
         optional = ", optional" if parameter in _PLACES else ""
-        told = {**about.shapes, **_PLACES}.get(parameter)
+        description = {**about.shapes, **_PLACES}.get(parameter)
         if i == 0 and key != "entropy":
             inverse = key in ("ppf", "isf")
-            told = "Probabilities, between 0 and 1." if inverse else "Points to evaluate it at."
-        assert told is not None, (name, parameter)
-        lines += [f"{parameter} : array_like{optional}", f"    {told}"]
+            description = (
+                "Probabilities, between 0 and 1." if inverse else "Points to evaluate it at."
+            )
+        assert description is not None, (name, parameter)
+        lines += [f"{parameter} : array_like{optional}", f"    {description}"]
     lines += [
         "", "Returns", "-------", "Array",
         "    Values, with the shape to which the arguments broadcast. The dtype is floating:",

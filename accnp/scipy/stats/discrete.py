@@ -314,18 +314,18 @@ def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
     plain, what = log.removeprefix("log"), name.replace("_", " ").replace("dir", "Dir")
 
     parameters = signature(function).parameters.values()
-    taken = Signature([p for p in parameters if p.name != "allow_singular"])
-    shown = f"({', '.join(taken.parameters)})"
+    own_signature = Signature([p for p in parameters if p.name != "allow_singular"])
+    shown = f"({', '.join(own_signature.parameters)})"
 
     @api_boundary
     def density(*args: Any, **kwargs: Any) -> Array:
         try:
-            taken.bind(*args, **kwargs)
+            own_signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}.{plain}() takes {shown}; {error}; pass these") from None
         return uf.exp(function(*args, **kwargs))
 
-    density.__signature__ = taken  # pyright: ignore[reportFunctionMemberAccess]
+    density.__signature__ = own_signature  # pyright: ignore[reportFunctionMemberAccess]
     density.__name__ = density.__qualname__ = plain
     text = fill(
         f"Compute {_CALLED[plain]} of the {what} distribution.\n\n"

@@ -173,7 +173,7 @@ def mode(
     if not x.shape[-1]:
         floating = dtypes.default_float()
         value = full(x.shape[:-1], np.nan, floating)
-        found = ModeResult(value, full(x.shape[:-1], 0, floating))
+        result = ModeResult(value, full(x.shape[:-1], 0, floating))
     else:
         ordered = sort(x, axis=-1)
         place = arange(x.shape[-1])
@@ -181,15 +181,15 @@ def mode(
         begin = wrap(o.cummax(first._node, axis=first.ndim - 1, reverse=False))
         length = place - begin + 1
         best = length.argmax(axis=-1, keepdims=True)
-        found = ModeResult(
+        result = ModeResult(
             take_along_axis(ordered, take_along_axis(begin, best, -1), -1)[..., 0],
             take_along_axis(length, best, -1)[..., 0],
         )
     if not keepdims:
-        return found
+        return result
     shape = list(np.shape(a))
-    kept = [1] * len(shape) if axis is None else [*shape[:d], 1, *shape[d + 1 :]]
-    return ModeResult(*[v.reshape(kept if rank else ()) for v in found])
+    kept_shape = [1] * len(shape) if axis is None else [*shape[:d], 1, *shape[d + 1 :]]
+    return ModeResult(*[v.reshape(kept_shape if rank else ()) for v in result])
 
 
 @api_boundary
@@ -242,10 +242,10 @@ def rankdata(
     ranks = _ranks
     for _ in range(x.ndim - 1):
         ranks = vmap(ranks, in_axes=(0, None))
-    found = ranks(x, method)
+    result = ranks(x, method)
     if x.dtype.kind == "f":
-        found = where(uf.isnan(x).any(axis=-1, keepdims=True), np.nan, found)
-    return moveaxis(found, -1, d)
+        result = where(uf.isnan(x).any(axis=-1, keepdims=True), np.nan, result)
+    return moveaxis(result, -1, d)
 
 
 def _ranks(x: Array, method: str) -> Array:
@@ -322,13 +322,13 @@ class gaussian_kde:
         if weights is None:
             self.weights = full(self.n, 1 / self.n, self.dataset.dtype)
         else:
-            given = wrap(promote_inexact("gaussian_kde", weights)[0])
-            if given.shape != (self.n,):
+            values = wrap(promote_inexact("gaussian_kde", weights)[0])
+            if values.shape != (self.n,):
                 raise ValueError(
-                    f"gaussian_kde: weights have shape ({self.n},); got {given.shape}; "
+                    f"gaussian_kde: weights have shape ({self.n},); got {values.shape}; "
                     "pass one for each point"
                 )
-            self.weights = given / given.sum()
+            self.weights = values / values.sum()
         self.neff = 1 / (self.weights * self.weights).sum()
         self.factor = self._bandwidth(bw_method)
         data = cov(self.dataset, rowvar=True, bias=False, aweights=self.weights)
@@ -401,14 +401,14 @@ class gaussian_kde:
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """Integrate the product with a normal density of mean (d,) and covariance (d, d)."""
         name = "gaussian_kde.integrate_gaussian"
-        given, spread = (wrap(x) for x in promote_inexact(name, mean, cov))
-        given, spread = given.reshape(-1), spread.reshape(spread.shape or (1, 1))
-        if given.shape != (self.d,) or spread.shape != (self.d, self.d):
+        center, spread = (wrap(x) for x in promote_inexact(name, mean, cov))
+        center, spread = center.reshape(-1), spread.reshape(spread.shape or (1, 1))
+        if center.shape != (self.d,) or spread.shape != (self.d, self.d):
             raise ValueError(
                 f"{name}: mean and cov have shapes ({self.d},) and ({self.d}, {self.d}); got "
                 f"{np.shape(mean)} and {np.shape(cov)}; reshape to these"
             )
-        law = multivariate_normal_logpdf(self.dataset.T, given, self.covariance + spread)
+        law = multivariate_normal_logpdf(self.dataset.T, center, self.covariance + spread)
         return (self.weights * uf.exp(law)).sum()
 
     @api_boundary
@@ -439,9 +439,9 @@ _PARTS = ("neff", "dataset", "weights", "covariance", "inv_cov", "factor")
 
 
 def _from_parts(_: None, parts: Any) -> gaussian_kde:
-    made = object.__new__(gaussian_kde)
-    made.__dict__.update(zip(_PARTS, parts, strict=True))
-    return made
+    kde = object.__new__(gaussian_kde)
+    kde.__dict__.update(zip(_PARTS, parts, strict=True))
+    return kde
 
 
 register_pytree_node(

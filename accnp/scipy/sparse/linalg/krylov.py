@@ -110,8 +110,8 @@ def _minus(x: Tree, y: Tree) -> Tree:
 def _weak_as(b: Tree, x: Tree) -> Tree:
     """Make a solution weak if the right-hand side is."""
     return tree_map(
-        lambda given, found: (
-            wrap(cast(found._node, found.dtype, True)) if given.weak_type else found
+        lambda operand, solution: (
+            wrap(cast(solution._node, solution.dtype, True)) if operand.weak_type else solution
         ),
         b,
         x,
@@ -137,13 +137,13 @@ class _System:
         )
         if self.x0 is None:
             return
-        (given, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
+        (leaves, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
         if tree != other:
             raise ValueError(
                 f"{self.name}: x0 and b need one tree structure; got {other} and {tree}; "
                 "start from a tree like b, or leave x0 out"
             )
-        shapes, others = [x.shape for x in given], [x.shape for x in start]
+        shapes, others = [x.shape for x in leaves], [x.shape for x in start]
         if shapes != others:
             raise IncompatibleShapesError(
                 f"{self.name}: x0 and b need equal shapes; got {others} and {shapes}; "
