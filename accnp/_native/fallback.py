@@ -137,8 +137,8 @@ class Pool:
         size = _size_class(nbytes)
         if size > MOST:
             raise MemoryError(f"blocks: no block has {nbytes} bytes")
-        found = self._sizes.get(size)
-        return self._sizes.setdefault(size, Blocks(self, size)) if found is None else found
+        cached = self._sizes.get(size)
+        return self._sizes.setdefault(size, Blocks(self, size)) if cached is None else cached
 
     def empty(self, nbytes: int) -> Buffer:
         """A buffer of this many bytes, with unspecified contents."""
@@ -330,9 +330,9 @@ class ArrayBase:
 
 def wrap(node: Node) -> Array:
     """Return an array of a node."""
-    made = _State.array.__new__(_State.array)
-    made._node = node
-    return made
+    array = _State.array.__new__(_State.array)
+    array._node = node
+    return array
 
 
 def operate(form: Form, operands: tuple[Node, ...], params: dict[str, Any] | None = None) -> Array:
@@ -391,10 +391,10 @@ MISS = object()
 _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
 
-def _equals(x: Any, wanted: Any, hashed: int) -> bool:
+def _equals(x: Any, expected: Any, hashed: int) -> bool:
     """Return whether two values of one class are equal as keys of a dictionary."""
     try:
-        return hash(x) == hashed and (wanted is x or bool(wanted == x))
+        return hash(x) == hashed and (expected is x or bool(expected == x))
     except TypeError:  # the general way says what is wrong
         return False
 
@@ -456,10 +456,10 @@ class _Writer:
             self.node(self.object())
         for _ in range(positional + by_name):
             place = next(self.words)
-            given = (
+            arguments = (
                 f"args[{place}]" if place < positional else f"kwargs[{keys[place - positional]}]"
             )
-            self.argument(given)
+            self.argument(arguments)
         assert len(self.leaves) == closed + leaves
         for _ in range(conditions):
             container, question = self.object(), self.object()
@@ -504,8 +504,8 @@ class _Writer:
 
     def differs(self) -> str:
         """Return whether a name in a dictionary does not stand for an object."""
-        where, name, wanted = self.object(), self.object(), self.object()
-        return f"{where}.get({name}) is not {wanted}"
+        where, name, expected = self.object(), self.object(), self.object()
+        return f"{where}.get({name}) is not {expected}"
 
     def miss(self, condition: str) -> None:
         self.lines += [f"if {condition}:", "    return MISS"]
@@ -527,10 +527,10 @@ class _Writer:
         self.leaves.append(node)
         self.kinds.append("")
 
-    def argument(self, given: str) -> None:
+    def argument(self, expression: str) -> None:
         """What an argument, or an item of one, must be."""
         kind = next(self.words)
-        x = self.name(given)
+        x = self.name(expression)
         if kind == ARRAY:
             self.miss(f"type({x}) is not Array")
             node = self.name(f"{x}._node")
@@ -588,8 +588,8 @@ class _Writer:
 
     def unequal(self, x: str) -> str:
         """Return whether a value has another class or is not equal to that of the record."""
-        class_, wanted, hashed = self.object(), self.object(), next(self.words)
-        return f"type({x}) is not {class_} or not equals({x}, {wanted}, {hashed})"
+        class_, expected, hashed = self.object(), self.object(), next(self.words)
+        return f"type({x}) is not {class_} or not equals({x}, {expected}, {hashed})"
 
     def result(self) -> str:
         """What the result is, as an expression."""
@@ -625,10 +625,10 @@ class Caller:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for record in self._records:
-            found = record.call(args, kwargs)
-            if found is not MISS:
+            result = record.call(args, kwargs)
+            if result is not MISS:
                 record.used = next_use()
-                return found
+                return result
         return self._call_uncached(*args, **kwargs)
 
     def _call_uncached(self, *args: Any, **kwargs: Any) -> Any:
@@ -746,9 +746,9 @@ class _Step:
         """Whether what changes are addresses of buffers."""
         return all([which > 1 and not more for which, more in self._places])
 
-    def runs(self, made: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
+    def runs(self, make_function: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
         """A function of these addresses that does the step on this thread."""
-        entry, n, chunk = made(self.entry), self.n, self.chunk
+        entry, n, chunk = make_function(self.entry), self.n, self.chunk
         pack, spare, new = self._pack, self._spare, self.new
         pick = [which - 2 for which, _ in self._places]
 
@@ -790,16 +790,16 @@ class _Step:
 
 def _steps(table: int) -> list[_Step]:
     """The steps of a table; those of groups one by one."""
-    found: list[_Step] = []
+    steps: list[_Step] = []
     at = table + 24
     for _ in range(_read(table + 8, 1)[0]):
         step = _Step(at)
         at = step.end
         if step.entry == GROUP:
-            found += [_Step(address) for address in _read(step._first[1], step.n)]
+            steps += [_Step(address) for address in _read(step._first[1], step.n)]
         else:
-            found.append(step)
-    return found
+            steps.append(step)
+    return steps
 
 
 def walker(mode: int, table: int) -> Callable[..., None]:
@@ -808,12 +808,12 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     launched, steps = _read(table + 16, 1)[0], _steps(table)
     launch = _released if mode != ALONE else _held
 
-    def made(entry: int) -> Callable[..., None]:
+    def make_function(entry: int) -> Callable[..., None]:
         return _copy if entry == COPY else launch(entry)
 
     if len(steps) == 1 == launched and mode < TOGETHER and steps[0].simple:
-        return steps[0].runs(made)
-    all_steps = [(step, made(step.entry), step.n > step.chunk) for step in steps]
+        return steps[0].runs(make_function)
+    all_steps = [(step, make_function(step.entry), step.n > step.chunk) for step in steps]
 
     def run(*buffers: int) -> None:
         _count(launched)
@@ -1040,9 +1040,9 @@ _keep: list[object] = []
 
 
 def _address(kind: Any, function: Callable[..., object]) -> int:
-    made = kind(function)
-    _keep.append(made)
-    return ctypes.cast(made, ctypes.c_void_p).value or 0
+    callback = kind(function)
+    _keep.append(callback)
+    return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
 
 COPY = _address(ctypes.CFUNCTYPE(*_ENTRY), _copy)
@@ -1112,10 +1112,10 @@ def select(objects: list[object], is_wanted: Callable[[type], bool]) -> list[obj
     """Return the objects of a list whose type is wanted, without weak references that have no
     callback; the function that says so is asked once for each type."""
     kinds = {id(kind): kind for kind in map(type, objects)}  # a type need not have a hash
-    wanted = {k for k, kind in kinds.items() if is_wanted(kind)}
+    kind_ids = {k for k, kind in kinds.items() if is_wanted(kind)}
     return [
         x for x in objects
-        if id(type(x)) in wanted and not (isinstance(x, ReferenceType) and x.__callback__ is None)
+        if id(type(x)) in kind_ids and not (isinstance(x, ReferenceType) and x.__callback__ is None)
     ]  # fmt: skip
 
 
@@ -1198,12 +1198,12 @@ _one_level: _OneLevel = lambda tree: None  # noqa: E731
 
 
 def flatten_tree(
-    tree: Any, found: list[Any], inner: dict[type, Any], is_leaf: Callable[..., bool] | None = None
+    tree: Any, leaves: list[Any], inner: dict[type, Any], is_leaf: Callable[..., bool] | None = None
 ) -> Any:
     """Add the leaves of a pytree to a list, and return its structure."""
     if is_leaf is None:
-        return _take(tree, found.append, inner)
-    return _take_until(tree, found.append, is_leaf, inner)
+        return _take(tree, leaves.append, inner)
+    return _take_until(tree, leaves.append, is_leaf, inner)
 
 
 def _take(tree: Any, add: Callable[[Any], None], inner: dict[type, Any]) -> Any:
@@ -1258,23 +1258,23 @@ def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
     rest = iter(leaves)
     # Values made so far, and nodes with whether their children are made: a structure may be deeper
     # than the recursion limit.
-    made: list[Any] = []
+    values: list[Any] = []
     stack: list[tuple[Any, bool]] = [(node, False)]
     while stack:
         node, is_below_done = stack.pop()
         if node is None:
-            made.append(next(rest))
+            values.append(next(rest))
             continue
         count = len(node[2])
         if is_below_done:
-            first = len(made) - count
-            made[first:] = [_build_node(node, made[first:])]
+            first = len(values) - count
+            values[first:] = [_build_node(node, values[first:])]
         elif node[2].count(None) == count:  # all children are leaves
-            made.append(_build_node(node, [*itertools.islice(rest, count)]))
+            values.append(_build_node(node, [*itertools.islice(rest, count)]))
         else:
             stack.append((node, True))
             stack += [(x, False) for x in reversed(node[2])]
-    return made[0]
+    return values[0]
 
 
 def _build_node(node: Any, values: list[Any]) -> Any:
@@ -1294,24 +1294,24 @@ def _build_node(node: Any, values: list[Any]) -> Any:
     return _inner[kind].put(data, values[0]) if kind in _inner else kind(*values)
 
 
-def flatten_up_to(node: Any, tree: Any, found: list[Any]) -> bool:
+def flatten_up_to(node: Any, tree: Any, leaves: list[Any]) -> bool:
     """Add the subtrees at the leaves of a structure to a list; return whether it fits."""
     stack = [(node, tree)]
     while stack:
         node, tree = stack.pop()
         if node is None:
-            found.append(tree)
+            leaves.append(tree)
             continue
         kind, data, inner = node
         if kind in _inner:
-            flatten_tree(tree, found, _inner) if type(tree) in _inner else found.append(tree)
+            flatten_tree(tree, leaves, _inner) if type(tree) in _inner else leaves.append(tree)
             continue
         level = _one_level(tree) if type(tree) is kind else None
         if level is None:
             return False
-        children, given = level
+        children, other_data = level
         # Identical objects are accepted even if they do not compare equal, such as arrays.
-        if kind is not tuple and kind is not list and given is not data and given != data:
+        if kind is not tuple and kind is not list and other_data is not data and other_data != data:
             return False
         if len(children) != len(inner):
             return False

@@ -13,9 +13,9 @@ __all__ = ["stamp_of"]
 
 def stamp_of(folder: str) -> int:
     """Return the stamp of the C sources in a folder: 31 bits, which a C long has everywhere."""
-    found = 0
+    checksum = 0
     for name in sorted(os.listdir(folder)):
         if name.endswith((".c", ".h")):
             with open(os.path.join(folder, name), "rb") as file:
-                found = zlib.crc32(name.encode() + b"\0" + file.read(), found)
-    return found & 0x7FFFFFFF
+                checksum = zlib.crc32(name.encode() + b"\0" + file.read(), checksum)
+    return checksum & 0x7FFFFFFF

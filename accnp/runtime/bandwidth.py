@@ -65,8 +65,8 @@ def bandwidth(device: Device | None = None) -> float:
     with _lock:
         if device is not None:
             return _measure_gpu_bandwidth(device)
-        found = _found.get(config.threads)
-        if found is None:
+        rate = _found.get(config.threads)
+        if rate is None:
             copy = streaming_copy(_MOVED)
             copy()
             times: list[float] = []
@@ -76,8 +76,8 @@ def bandwidth(device: Device | None = None) -> float:
                 copy()
                 times.append(perf_counter() - start)
             _loads[config.threads] = before.worse_of(machine_load())
-            found = _found[config.threads] = _MOVED / min(times)
-    return found
+            rate = _found[config.threads] = _MOVED / min(times)
+    return rate
 
 
 def limit_load(device: Device | None = None) -> Load | None:

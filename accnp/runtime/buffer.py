@@ -148,7 +148,7 @@ empty = _pool.empty
 blocks = _pool.blocks
 
 
-def _allocate_from_system(take: Callable[[], T], asked: int) -> T:
+def _allocate_from_system(take: Callable[[], T], nbytes: int) -> T:
     """Return what `take` gets from the system, if need be after the free blocks were returned.
 
     Raises MemoryError, with the number of bytes that were asked for, if there is not enough memory.
@@ -160,13 +160,13 @@ def _allocate_from_system(take: Callable[[], T], asked: int) -> T:
     try:
         return take()
     except (OSError, MemoryError, OverflowError) as error:
-        raise MemoryError(_too_large_message(asked)) from error
+        raise MemoryError(_too_large_message(nbytes)) from error
 
 
-def _too_large_message(asked: int) -> str:
+def _too_large_message(nbytes: int) -> str:
     return (
-        f"empty: not enough memory for an array; got a request of {asked} bytes "
-        f"({asked / 2**30:.3g} GiB); use a smaller shape or dtype, or process the data in parts"
+        f"empty: not enough memory for an array; got a request of {nbytes} bytes "
+        f"({nbytes / 2**30:.3g} GiB); use a smaller shape or dtype, or process the data in parts"
     )
 
 
@@ -384,12 +384,12 @@ def ml_dtype(name: str) -> np.dtype:
 def pool_stats() -> dict[str, int]:
     """Return the numbers of allocations and reuses, and the bytes in use, kept, and allowed."""
     with _pool.lock:
-        kept = _pool.kept
+        kept_bytes = _pool.kept
         return {
             "allocations": _pool.allocations,
             "reuses": _pool.reuses,
-            "live_bytes": _pool.allocated_bytes - _pool.dropped - kept,
-            "kept_bytes": kept,
+            "live_bytes": _pool.allocated_bytes - _pool.dropped - kept_bytes,
+            "kept_bytes": kept_bytes,
             "limit_bytes": _pool.limit,
         }
 

@@ -71,8 +71,8 @@ def connect_loops(mpi: ModuleType) -> None:
     library = ctypes.CDLL(mpi.__file__)  # its symbols and those of the linked libraries
     if not _native.COMPILED or not all(hasattr(library, name) for name in _FUNCTIONS):
         return
-    found = tuple([ctypes.cast(library[f], ctypes.c_void_p).value or 0 for f in _FUNCTIONS])
-    _native.install_mpi(found, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _handle_message)
+    addresses = tuple([ctypes.cast(library[f], ctypes.c_void_p).value or 0 for f in _FUNCTIONS])
+    _native.install_mpi(addresses, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _handle_message)
     if not _connected:
         listeners.append(_follow_option)
         _follow_option()
@@ -170,12 +170,12 @@ def _start_message(world: World, m: _Message, requests: tuple[int, ...]) -> None
     # Handles of 4 bytes are an int, of which C has the bits.
     nbytes: int = world.mpi._sizeof(world.mpi.Request)  # pyright: ignore[reportPrivateUsage]
     narrow = nbytes == 4
-    found: list[MPI.Request] = []
+    mpi_requests: list[MPI.Request] = []
     for handle in requests:
         if narrow:
             handle = ctypes.c_int32(handle).value
-        found.append(world.mpi.Request.fromhandle(ctypes.c_size_t(handle).value))
-    for request in found:
+        mpi_requests.append(world.mpi.Request.fromhandle(ctypes.c_size_t(handle).value))
+    for request in mpi_requests:
         world.wait(comm, request)
 
 

@@ -133,9 +133,9 @@ class _PoolMemory:
 
     __slots__ = ("held", "ptr")
 
-    def __init__(self, held: _Pointer) -> None:
-        self.held = held
-        self.ptr: int = held.ptr
+    def __init__(self, pointer: _Pointer) -> None:
+        self.held = pointer
+        self.ptr: int = pointer.ptr
 
 
 class _DeferredMemory:
@@ -143,8 +143,8 @@ class _DeferredMemory:
 
     __slots__ = ("driver", "held", "ptr")
 
-    def __init__(self, driver: CupyDriver, held: _Pointer | _Array, ptr: int) -> None:
-        self.driver, self.held, self.ptr = driver, held, ptr
+    def __init__(self, driver: CupyDriver, memory: _Pointer | _Array, ptr: int) -> None:
+        self.driver, self.held, self.ptr = driver, memory, ptr
 
     def __del__(self) -> None:
         try:
@@ -159,9 +159,9 @@ class _Graph:
     __slots__ = ("driver", "handle", "held", "value")
 
     def __init__(
-        self, driver: CupyDriver, handle: int, value: Any, held: tuple[object, ...]
+        self, driver: CupyDriver, handle: int, value: Any, references: tuple[object, ...]
     ) -> None:
-        self.driver, self.handle, self.value, self.held = driver, handle, value, held
+        self.driver, self.handle, self.value, self.held = driver, handle, value, references
 
     def __del__(self) -> None:
         try:
@@ -237,18 +237,18 @@ class CupyDriver:
         self._sweep()
         return _PoolMemory(self._malloc(nbytes, self._compute))
 
-    def retire(self, held: object) -> None:
+    def retire(self, memory: object) -> None:
         """Free something after all work so far."""
-        self._retired.append((self.event(), held))
+        self._retired.append((self.event(), memory))
 
     def _sweep(self) -> None:
         while self._retired:
             try:
-                event, held = self._retired.popleft()
+                event, memory = self._retired.popleft()
             except IndexError:  # another thread was faster
                 return
             if not event.done:
-                self._retired.appendleft((event, held))
+                self._retired.appendleft((event, memory))
                 return
 
     def free_all(self) -> None:
@@ -261,8 +261,13 @@ class CupyDriver:
         self._activate()
         pool = self.xp.get_default_memory_pool()
         free, total = self._runtime.memGetInfo()
-        kept = pool.free_bytes()
-        return {"used": pool.used_bytes(), "kept": kept, "free": free + kept, "total": total}
+        pool_bytes = pool.free_bytes()
+        return {
+            "used": pool.used_bytes(),
+            "kept": pool_bytes,
+            "free": free + pool_bytes,
+            "total": total,
+        }
 
     # --- copies ---
 
@@ -275,12 +280,12 @@ class CupyDriver:
         # Memory from the copy stream is not used by any kernel, so the copy does not wait for the
         # kernels so far. Later work waits for the copy.
         stream = self._in if large else self._compute
-        held = self._malloc(array.nbytes, stream)
-        self._runtime.memcpyAsync(held.ptr, staged.ptr, array.nbytes, TO_DEVICE, stream.ptr)
+        memory = self._malloc(array.nbytes, stream)
+        self._runtime.memcpyAsync(memory.ptr, staged.ptr, array.nbytes, TO_DEVICE, stream.ptr)
         if large:
             self._compute.wait_event(self._mark(stream))
         self._retired.append((self._mark(stream), staged))
-        return _DeferredMemory(self, held, held.ptr) if large else _PoolMemory(held)
+        return _DeferredMemory(self, memory, memory.ptr) if large else _PoolMemory(memory)
 
     def copy_out(
         self, memory: Memory, offset: int, array: np.ndarray, after: _Event | None = None
@@ -331,8 +336,8 @@ class CupyDriver:
             "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
             "cuGraphLaunch", "cuEventRecord", "cuEventSynchronize",
         )  # fmt: skip
-        found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
-        return Entries(*[address or 0 for address in found])
+        addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+        return Entries(*[address or 0 for address in addresses])
 
     def blas(self) -> tuple[int, int]:
         with self._first:
@@ -348,15 +353,21 @@ class CupyDriver:
         try:
             self.xp.cuda.device.get_cublas_handle()  # loads the library
             # If several copies of the library are loaded, handle and function must be of the same.
-            library, made = ctypes.CDLL(_find_loaded_library("libcublas.so")), ctypes.c_void_p()
+            library, cublas_handle = (
+                ctypes.CDLL(_find_loaded_library("libcublas.so")),
+                ctypes.c_void_p(),
+            )
             for status in (
-                library.cublasCreate_v2(ctypes.byref(made)),
-                library.cublasSetStream_v2(made, ctypes.c_void_p(self.stream)),
+                library.cublasCreate_v2(ctypes.byref(cublas_handle)),
+                library.cublasSetStream_v2(cublas_handle, ctypes.c_void_p(self.stream)),
             ):
                 if status:
                     raise self.failure(BLAS | status)
             call = library.cublasGemmStridedBatchedEx
-            address, handle = ctypes.cast(call, ctypes.c_void_p).value or 0, made.value or 0
+            address, handle = (
+                ctypes.cast(call, ctypes.c_void_p).value or 0,
+                cublas_handle.value or 0,
+            )
             if self._check_gemm(GEMM(address), handle):
                 return address, handle
             why = "the result of a product of 2 by 3 is wrong"
@@ -396,13 +407,13 @@ class CupyDriver:
         a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)
         x, y, out = self.upload(a), self.upload(b), self.alloc(16)
         one = np.array([1, 0], "f4")
-        at, found = one.ctypes.data, np.empty((2, 2), "f4")
+        at, product = one.ctypes.data, np.empty((2, 2), "f4")
         first, second, third = (y.ptr, 0, 2, 0), (x.ptr, 0, 3, 0), (out.ptr, 0, 2, 0)
         status = gemm(handle, 0, 0, 2, 2, 3, at, *first, *second, at + 4, *third, 1, 68, -1)
         if status:
             raise self.failure(BLAS | status)
-        self.copy_out(out, 0, found)
-        return bool((found == a @ b).all())
+        self.copy_out(out, 0, product)
+        return bool((product == a @ b).all())
 
     def flag(self) -> tuple[int, int, Any]:
         self._activate()
@@ -477,8 +488,8 @@ class CupyDriver:
         ends: list[int] = [(n - 1) * s for n, s in zip(shape, strides or (), strict=False) if n]
         reach = sum(ends) if strides is not None else int(np.prod(shape)) * dtype.itemsize
         size = offset + reach + dtype.itemsize
-        held = cupy.cuda.UnownedMemory(memory.ptr, size, memory, self.number)
-        place = cupy.cuda.MemoryPointer(held, offset)
+        unowned_memory = cupy.cuda.UnownedMemory(memory.ptr, size, memory, self.number)
+        place = cupy.cuda.MemoryPointer(unowned_memory, offset)
         return cupy.ndarray(shape, dtype, memptr=place, strides=strides)
 
     def adopt(self, array: _Array) -> _DeferredMemory:
@@ -495,23 +506,23 @@ class CupyDriver:
             raise NotCaptured("ACCNP_GPU_GRAPHS=0 disables graphs")
         # CuPy keeps plans of Fourier transforms by thread. A new thread has none, so the plans of
         # the graph are made in its memory, and no other thread drops them.
-        found: list[Any] = []
+        outcomes: list[Any] = []
 
         def run() -> None:
             try:
-                found.append(self._capture_graph(work))
+                outcomes.append(self._capture_graph(work))
             except Exception as error:
-                found.append(error)
+                outcomes.append(error)
 
         thread = threading.Thread(target=run, name="accnp capture")
         thread.start()
         thread.join()
-        (made,) = found
-        if isinstance(made, MemoryError):
-            raise made
-        if isinstance(made, Exception):
-            raise NotCaptured(f"{type(made).__name__}: {made}") from made
-        return made
+        (outcome,) = outcomes
+        if isinstance(outcome, MemoryError):
+            raise outcome
+        if isinstance(outcome, Exception):
+            raise NotCaptured(f"{type(outcome).__name__}: {outcome}") from outcome
+        return outcome
 
     def _capture_graph(self, work: Callable[[], Any]) -> _Graph:
         self._activate()

@@ -222,14 +222,14 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
     global _gpus, gpu_possible
     source = importlib.import_module("accnp.runtime.driver")
     try:
-        found = source.drivers()
+        drivers = source.drivers()
     except source.GPUUnavailable as error:
         raise RuntimeError(
             f"{function}: backend {name!r} is not available: {error}, or use the cpu"
         ) from error
     with _lock:
-        if _gpus[0] is not found:
-            _gpus = found, tuple([Device("gpu", i, d.kind) for i, d in enumerate(found)])
+        if _gpus[0] is not drivers:
+            _gpus = drivers, tuple([Device("gpu", i, d.kind) for i, d in enumerate(drivers)])
         gpu_possible = True
     return _gpus[1]
 
@@ -242,9 +242,13 @@ def default_device() -> Device:
     return chosen
 
 
-def _local_devices(found: tuple[Device, ...]) -> tuple[Device, ...]:
+def _local_devices(all_devices: tuple[Device, ...]) -> tuple[Device, ...]:
     """The devices of this process."""
-    return found if process[1] == 1 else tuple([d for d in found if d.process_index == process[0]])
+    return (
+        all_devices
+        if process[1] == 1
+        else tuple([d for d in all_devices if d.process_index == process[0]])
+    )
 
 
 def default_cpu(devices: Sequence[Device] | None) -> Device:
@@ -431,10 +435,10 @@ def default_backend() -> str:
 
 
 def _platform_from_config() -> str:
-    given = config.platforms or config.platform_name
-    if not given:
+    setting = config.platforms or config.platform_name
+    if not setting:
         return "cpu"
-    name = given.split(",")[0].strip()
+    name = setting.split(",")[0].strip()
     return "gpu" if name in _GPU else name
 
 
@@ -443,9 +447,9 @@ def _refresh() -> None:
     global gpu_possible
     named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
     named += config.anywhere("default_device")
-    asked = [x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"]
+    gpu_names = [x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"]
     if not _gpus[1]:
-        gpu_possible = bool(asked)
+        gpu_possible = bool(gpu_names)
     if _gpus[1]:  # another thread may have found GPUs meanwhile
         gpu_possible = True
 

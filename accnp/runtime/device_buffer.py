@@ -96,13 +96,13 @@ class DeviceBuffer(Buffer):
         """Return a copy of the values in the memory of the host; waits for them."""
         if self._host is not None:
             return self._host
-        found = pool.empty(self.nbytes)
+        buffer = pool.empty(self.nbytes)
         if self.nbytes:
-            bytes_ = found.view((self.nbytes,), np.uint8, writeable=True)
+            bytes_ = buffer.view((self.nbytes,), np.uint8, writeable=True)
             self.driver.copy_out(self.memory, self.ptr - self.memory.ptr, bytes_, self.event)
         if self.nbytes <= HELD:
-            self._host = found
-        return found
+            self._host = buffer
+        return buffer
 
     def written(self) -> None:
         """Discard the cached host copy, because a kernel has written to the memory."""
@@ -147,7 +147,7 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
 
 
 def retry_after_freeing(
-    device: Device, make: Callable[[], _R], asked: int | None = None, who: str = "empty"
+    device: Device, make: Callable[[], _R], requested: int | None = None, who: str = "empty"
 ) -> _R:
     """Call a function that allocates memory. If there is not enough, memory kept for reuse is freed
     before a second attempt.
@@ -167,18 +167,22 @@ def retry_after_freeing(
     try:
         return make()
     except MemoryError as error:
-        raise MemoryError(_too_large_message(device, asked, who, str(error))) from error
+        raise MemoryError(_too_large_message(device, requested, who, str(error))) from error
 
 
-def _too_large_message(device: Device, asked: int | None, who: str, why: str) -> str:
+def _too_large_message(device: Device, requested: int | None, who: str, why: str) -> str:
     stats = driver_of(device).stats()
-    held: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for where, nbytes, made_by in list(_live.values()):
         if where == device:
-            held[made_by or "arrays from the host"] += nbytes
-    most = "; ".join([f"{_size(n)} by {name}" for name, n in held.most_common(5)])
-    what = "an array" if asked is not None else "a call of the GPU's library"
-    request = f"a request of {asked} bytes ({_size(asked)})" if asked is not None else f"'{why}'"
+            sizes[made_by or "arrays from the host"] += nbytes
+    most = "; ".join([f"{_size(n)} by {name}" for name, n in sizes.most_common(5)])
+    what = "an array" if requested is not None else "a call of the GPU's library"
+    request = (
+        f"a request of {requested} bytes ({_size(requested)})"
+        if requested is not None
+        else f"'{why}'"
+    )
     return (
         f"{who}: not enough memory on {device} for {what}; got {request} where "
         f"{_size(stats['free'])} of {_size(stats['total'])} are free, after "
@@ -206,19 +210,19 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
     nbytes = source.nbytes
     data = source.view((nbytes,), np.uint8)
     key = (device, data.tobytes()) if nbytes <= SMALL else None
-    found = _small.get(key) if key is not None else None
-    if found is None:
+    buffer = _small.get(key) if key is not None else None
+    if buffer is None:
         if not nbytes:
             return empty(device, 0, made_by)
         upload = driver_of(device).upload
         memory = retry_after_freeing(device, lambda: upload(data), nbytes)
         # A cached buffer is shared: it must not be written to.
-        found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
+        buffer = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:
             if len(_small) >= KEPT:
                 _small.clear()
-            _small[key] = found
-    return found
+            _small[key] = buffer
+    return buffer
 
 
 def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:

@@ -166,7 +166,9 @@ def _call(kinds: str) -> str:
         f"  %{x}.i = trunc i64 %{x} to i32" for x, k in zip(names, kinds, strict=True) if k == "i"
     ]
     types = ["i32" if k == "i" else "i64" for k in kinds]
-    given = [f"i32 %{x}.i" if k == "i" else f"i64 %{x}" for x, k in zip(names, kinds, strict=True)]
+    arguments = [
+        f"i32 %{x}.i" if k == "i" else f"i64 %{x}" for x, k in zip(names, kinds, strict=True)
+    ]
     return f"""
 define void @{call_of(kinds)}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 start:
@@ -176,7 +178,7 @@ start:
   br i1 %failed, label %end, label %go
 go:
   %f = inttoptr i64 %call to i32 ({", ".join(types)})*
-  %status = call i32 %f({", ".join(given)})
+  %status = call i32 %f({", ".join(arguments)})
   %good = icmp eq i32 %status, 0
   %whose = trunc i64 %bit to i32
   %code = or i32 %status, %whose
@@ -466,7 +468,7 @@ _code: list[object] = []  # keeps the code loaded
 def addresses() -> dict[str, int]:
     """Return the addresses of the entries by name."""
     if not _found:
-        found, code = native_code(("gpu", TEXT), TEXT, _SYMBOLS)
+        pointers, code = native_code(("gpu", TEXT), TEXT, _SYMBOLS)
         _code.append(code)
-        _found.update(zip(_SYMBOLS, found, strict=True))
+        _found.update(zip(_SYMBOLS, pointers, strict=True))
     return _found

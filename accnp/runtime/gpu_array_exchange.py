@@ -121,8 +121,8 @@ def import_gpu_array(
     dtype = np.dtype(mine.dtype)
     if name:
         dtype = pool.ml_dtype(name)
-    made = wrap_foreign_array(device, mine, foreign=mine is array, made_by="another library")
-    return made, tuple(array.shape), dtype
+    buffer = wrap_foreign_array(device, mine, foreign=mine is array, made_by="another library")
+    return buffer, tuple(array.shape), dtype
 
 
 def _import_dlpack(device: Device, x: DLPackArray) -> tuple[str, DeviceArray]:

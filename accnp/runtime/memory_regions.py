@@ -72,12 +72,12 @@ def regions_of(blocks: Sequence[Block], with_files: bool) -> list[Region]:
         return [_UNKNOWN if is_mapped(b.owner) else Region(None, b.start, b.stop) for b in blocks]
     fields = [line.split(None, 5) for line in lines]
     starts = [int(f[0].partition("-")[0], 16) for f in fields]
-    found: list[Region] = []
+    regions: list[Region] = []
     for b in blocks:
         i = bisect_right(starts, b.start) - 1
         if i < 0 or fields[i][4] == "0":  # anonymous memory has no inode
-            found.append(Region(None, b.start, b.stop))
+            regions.append(Region(None, b.start, b.stop))
         else:
             shift = int(fields[i][2], 16) - starts[i]
-            found.append(Region((fields[i][3], fields[i][4]), b.start + shift, b.stop + shift))
-    return found
+            regions.append(Region((fields[i][3], fields[i][4]), b.start + shift, b.stop + shift))
+    return regions

@@ -100,19 +100,19 @@ class World:
 
     def comm_of(self, axis: MeshAxis, groups: Groups) -> Intracomm:
         """Return the communicator of the group of this process along an axis, or of the axis."""
-        found = self._by_axis.get((axis, groups))
-        if found is None:
+        comm = self._by_axis.get((axis, groups))
+        if comm is None:
             ranks = tuple([axis.group[i] for i in axis.members(groups)])
-            found = self._by_axis[axis, groups] = self._comm_of_ranks(ranks)
-        return found
+            comm = self._by_axis[axis, groups] = self._comm_of_ranks(ranks)
+        return comm
 
     def _comm_of_ranks(self, ranks: tuple[int, ...]) -> Intracomm:
-        found = self._comms.get(ranks)
-        if found is None:
+        comm = self._comms.get(ranks)
+        if comm is None:
             group = self.comm.Get_group().Incl(ranks)
             self._wait_for_members(group, [r for r in ranks if r != self.rank])
-            found = self._comms[ranks] = self.comm.Create_group(group)
-        return found
+            comm = self._comms[ranks] = self.comm.Create_group(group)
+        return comm
 
     def _wait_for_members(self, group: Group, others: list[int]) -> None:
         """Wait for the other processes of a group, with the deadline of `wait`.
@@ -234,18 +234,18 @@ class World:
         others = [r for r in group.Translate_ranks(None, everyone) if r != self.rank]
         for r in others:
             self._status.isend(None, dest=r, tag=_QUESTION)
-        found: dict[int, tuple[int, str]] = {}
+        answers: dict[int, tuple[int, str]] = {}
         end = time.monotonic() + _GRACE
         status = self.mpi.Status()
         while time.monotonic() < end:
             self._answer_status_requests()
             while self._status.Iprobe(tag=_ANSWER, status=status):
-                found[status.source] = self._status.recv(source=status.source, tag=_ANSWER)
+                answers[status.source] = self._status.recv(source=status.source, tag=_ANSWER)
             if request.Test():
                 return
             time.sleep(0.01)
-        missing = [r for r in others if r not in found]
-        elsewhere = {r: w for r, (n, w) in found.items() if (n, w) != (self.done, what)}
+        missing = [r for r in others if r not in answers]
+        elsewhere = {r: w for r, (n, w) in answers.items() if (n, w) != (self.done, what)}
         lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self.done}, {what}"]
         if missing:
             names = ", ".join(map(str, missing))

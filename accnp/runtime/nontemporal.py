@@ -31,8 +31,8 @@ def block_steps(width: int) -> int:
     """Return the steps in a block if a step writes `width` bytes; 0 if blocks do not pay."""
     if width > MOST:
         return 0
-    found = max(1, SCRATCH // width)
-    return found // 64 * 64 or found  # blocks of whole cache lines
+    steps = max(1, SCRATCH // width)
+    return steps // 64 * 64 or steps  # blocks of whole cache lines
 
 
 def can_stream(entry: int) -> bool:

@@ -190,12 +190,12 @@ def launch_form(
     return BYPASS, [entry, *header(count, steps, *nontemporal)], chunk
 
 
-def call_helpers(wanted: int) -> tuple[int, int]:
+def call_helpers(requested: int) -> tuple[int, int]:
     """Return the address of the thread pool, and how many of the wanted helpers are allowed."""
     threads = max_threads()
-    if wanted > 0 and threads != _thread_pool.threads:
+    if requested > 0 and threads != _thread_pool.threads:
         _thread_pool.prepare(threads)
-    return _thread_pool.address, min(threads - 1, wanted)
+    return _thread_pool.address, min(threads - 1, requested)
 
 
 def _reset_after_fork() -> None:
