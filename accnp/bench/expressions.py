@@ -63,33 +63,33 @@ class Expression:
 
     def calls(self) -> dict[str, Call]:
         """Return a call for each installed library, which waits for its result."""
-        found: dict[str, Call] = {OURS: self.ours()}
+        by_library: dict[str, Call] = {OURS: self.ours()}
         names = [n for key in self.bars for n in ([key] if isinstance(key, str) else key)]
         for name in [*dict.fromkeys(names), *self.peers]:
-            if name in found:
+            if name in by_library:
                 continue
             if name in self.peers:
                 call = self.peers[name](*_copy_arguments(self.make(NUMPY)[1]))
                 if call is not None:
-                    found[name] = call
+                    by_library[name] = call
             elif importlib.util.find_spec(name.split()[0]) is None and name != "limit":
                 continue
             elif name in ("jax", "jax eager"):
                 jax = importlib.import_module("jax")
-                found[name] = _call(jax, self.make, eager=name == "jax eager")
+                by_library[name] = _call(jax, self.make, eager=name == "jax eager")
             elif name == "numpy":
                 f, arguments = self.make(NUMPY)
-                found[name] = partial(f, *_copy_arguments(arguments))
+                by_library[name] = partial(f, *_copy_arguments(arguments))
             elif name == "torch":
-                found[name] = _torch_call(self.make)
+                by_library[name] = _torch_call(self.make)
             elif name == "limit":
-                found[name] = streaming_copy(self.moved)
+                by_library[name] = streaming_copy(self.moved)
             else:
                 raise ValueError(
                     f"Expression {self.title!r}: a bar has an unknown peer; got {name!r}; add it "
                     "to peers"
                 )
-        return found
+        return by_library
 
     def ours(self) -> Call:
         """Return the call of accnp."""

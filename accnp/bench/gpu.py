@@ -313,41 +313,41 @@ def _measure(
         )
         for name in LIBRARIES
     }
-    found: dict[str, dict[str, Any]] = {name: {} for name in peers}
+    results: dict[str, dict[str, Any]] = {name: {} for name in peers}
     ready: dict[str, dict[str, float]] = {name: {} for name in peers}
     end = begin + ready_in + min(ONE, 0.1 * within)
     for name, peer in peers.items():
-        while (said := peer.read_answer(end - perf_counter())) is not None and said[0] != "all":
-            row, value = said
+        while (answer := peer.read_answer(end - perf_counter())) is not None and answer[0] != "all":
+            row, value = answer
             if isinstance(value, float):
                 ready[name][row] = value
             else:
-                found[name][row] = value
+                results[name][row] = value
     end = begin + within
     samples: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         for _ in range(SAMPLES):
-            for name in [n for n in peers if row in ready[n] and row not in found[n]]:
-                said = peers[name].ask(row, min(ONE, end - perf_counter()))
-                if said is not None and isinstance(said[1], float):
-                    samples.setdefault((name, row), []).append(said[1])
-                elif said is not None:  # an error message instead of a time
-                    found[name][row] = said[1]
+            for name in [n for n in peers if row in ready[n] and row not in results[n]]:
+                answer = peers[name].ask(row, min(ONE, end - perf_counter()))
+                if answer is not None and isinstance(answer[1], float):
+                    samples.setdefault((name, row), []).append(answer[1])
+                elif answer is not None:  # an error message instead of a time
+                    results[name][row] = answer[1]
     lines = []
     for name, peer in peers.items():
         peer.close()
         measured = {r: statistics.median(x) for (n, r), x in samples.items() if n == name}
-        found[name] = measured | found[name]
-        if not found[name]:
-            del found[name]
+        results[name] = measured | results[name]
+        if not results[name]:
+            del results[name]
         if peer.why:
-            part = " to the end" if name in found else ""
+            part = " to the end" if name in results else ""
             lines.append(f"{name}: not measured{part}: {peer.why}")
     if path is not None:
-        text = {"size": size, "seconds": found, "ready": ready, "notes": lines}
+        text = {"size": size, "seconds": results, "ready": ready, "notes": lines}
         path.write_text(json.dumps(text, indent=1))
-    cold = cold_lines({name: ready[name] for name in found})
-    return "\n".join([*table(rows, found, size), *cold, *lines, *bars(rows, found, size)])
+    cold = cold_lines({name: ready[name] for name in results})
+    return "\n".join([*table(rows, results, size), *cold, *lines, *bars(rows, results, size)])
 
 
 def cold_lines(ready: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -370,14 +370,14 @@ def _rate(row: str, seconds: float, size: float) -> float:
     return moved(*ROWS[row].make(SimpleNamespace(numpy=np, copy=None), size)[1]) / seconds
 
 
-def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
+def bars(rows: Sequence[str], results: dict[str, dict[str, Any]], size: float) -> list[str]:
     """Return a line for each target of accnp on an H200: whether it is met, the value, and the bar.
 
     Targets without a measurement are omitted.
     """
     known = {
         name: {row: x for row, x in of.items() if isinstance(x, float)}
-        for name, of in found.items()
+        for name, of in results.items()
     }
     ours = known.get("accnp", {})
     lines: list[str] = []
@@ -410,21 +410,21 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
     return ["", "bars of an H200:", *lines] if lines else []
 
 
-def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
+def table(rows: Sequence[str], results: dict[str, dict[str, Any]], size: float) -> list[str]:
     """Return the lines of the table: milliseconds by library, and GB/s of accnp if known."""
-    lines = ["".join([f"{'work':<40}", *[f"{n:>12}" for n in found], f"{'accnp GB/s':>12}"])]
+    lines = ["".join([f"{'work':<40}", *[f"{n:>12}" for n in results], f"{'accnp GB/s':>12}"])]
     for row in rows:
         work = ROWS[row]
         cells = []
-        for figures_of in found.values():
+        for figures_of in results.values():
             value = figures_of.get(row)
             cells.append(f"{1e3 * value:12.4g}" if isinstance(value, float) else f"{'-':>12}")
-        ours = found.get("accnp", {}).get(row)
+        ours = results.get("accnp", {}).get(row)
         rate = ""
         if work.moved is not None and isinstance(ours, float):
             rate = f"{_rate(row, ours, size) / 1e9:12.4g}"
         lines.append(f"{work.title:<40}" + "".join(cells) + rate)
-    for name, figures_of in found.items():
+    for name, figures_of in results.items():
         lines += [f"{name}, {r}: {v}" for r, v in figures_of.items() if isinstance(v, str)]
     return lines
 

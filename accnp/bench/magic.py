@@ -67,10 +67,10 @@ class _Magic:
             setup, code = code, cell
         timed = function_of(code, self.shell.user_ns, setup)
         timed.__name__ = code.strip().splitlines()[0] if cell is None else "cell"
-        found = timeit(timed, rounds=options.rounds, number=options.number)
+        measurement = timeit(timed, rounds=options.rounds, number=options.number)
         if not options.quiet:
-            print(found)
-        return found if options.give else None
+            print(measurement)
+        return measurement if options.give else None
 
 
 @api_boundary

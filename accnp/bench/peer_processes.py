@@ -59,8 +59,8 @@ class Peer:
             if line is None:
                 code = self._process.wait()
                 self._errors.seek(0)
-                said = self._errors.read().strip().splitlines()
-                self._kill((said or [f"it ended with {code}"])[-1])
+                lines = self._errors.read().strip().splitlines()
+                self._kill((lines or [f"it ended with {code}"])[-1])
             elif line.startswith("[") and line.endswith("]\n"):  # other lines come from libraries
                 return json.loads(line)
         return None

@@ -121,14 +121,14 @@ class Cold:
         def program(imports: str, call: str = "selu(x)", float32: str = '"float32"') -> str:
             return _SELU.format(imports=imports, call=call, float32=float32)
 
-        found = {
+        sources = {
             "accnp": program("import accnp, accnp.numpy as np", "accnp.jit(selu)(x)"),
             "numpy": program("import numpy as np"),
             "jax": program("import jax, jax.numpy as np", "jax.jit(selu)(x)"),
             "torch": program("import torch as np", float32="np.float32"),
             "numexpr": program("import numexpr, numpy as np", _NUMEXPR),
         }
-        return {name: code for name, code in found.items() if importlib.util.find_spec(name)}
+        return {name: code for name, code in sources.items() if importlib.util.find_spec(name)}
 
     def measure(self, rounds: int) -> list[Row]:
         """Return the row. Libraries take turns, and each process has an empty cache folder."""

@@ -64,21 +64,19 @@ def timed(
     pending = not wait and is_pending(result)
     warnings = [_PENDING] if pending else []
     if counts and load is not None:
-        found: dict[str, Any] = {
-            name: after[name] - before[name] for name in ("traces", "compiles")
-        }
+        info: dict[str, Any] = {name: after[name] - before[name] for name in ("traces", "compiles")}
         if again is None:  # the function was called once
-            found["launches"] = after["launches"] - before["launches"]
+            info["launches"] = after["launches"] - before["launches"]
         else:
             with suppress(Exception):  # a function that cannot be called again has no counts
                 work, discarded = _measure_work(fixture, waiting(function), again)
-                found |= work
+                info |= work
                 if discarded and not any(isinstance(x, Array) for x in tree_leaves(result)):
                     warnings.append(_DISCARDED.format(discarded))
         if pending:  # the measured time does not include the transfer of the bytes
-            found["memory_share"] = None
-        found["busy"] = load.worse_of(machine_load()).busy
-        fixture.extra_info["accnp"] = found
+            info["memory_share"] = None
+        info["busy"] = load.worse_of(machine_load()).busy
+        fixture.extra_info["accnp"] = info
     for text in warnings:
         warning = PendingResultWarning(text)
         add_reference(warning)
@@ -181,7 +179,7 @@ def compare(
     """
     if quick:
         options = {"rounds": 1, "number": 1}
-    found = timeit(f, *args, peers=peers, **options)
+    measurement = timeit(f, *args, peers=peers, **options)
     if rtol is not None:  # after timing, because `timeit` also times the first call
         ours = _values(f(*args))
         for name, peer in peers.items():
@@ -191,21 +189,22 @@ def compare(
                     f"accnp_compare: {len(ours)} arrays in the result, {len(theirs)} in {name}'s"
                 )
             for a, b in zip(ours, theirs):
-                said = f"accnp_compare: {name} has another result"
-                np.testing.assert_allclose(a, b, rtol, atol, err_msg=said)
-    return replace(found, quick=quick)
+                message = f"accnp_compare: {name} has another result"
+                np.testing.assert_allclose(a, b, rtol, atol, err_msg=message)
+    return replace(measurement, quick=quick)
 
 
 def _values(result: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in tree_leaves(block_until_ready(result))]
 
 
-def lines(found: Measurement) -> list[str]:
+def lines(measurement: Measurement) -> list[str]:
     """Return a comparison as lines of text."""
-    mark = "" if found.reliable else "?  "
-    out = [f"{mark}{found.name}: {seconds_text(found.median)} (spread {found.spread:.0%})"]
-    for name, ratio in found.ratios.items():
-        out.append(f"{mark}{name}: {seconds_text(found.peers[name].median)}, ratio {ratio}")
-    if not found.reliable:
-        out.append(f"?  unreliable, {found.load}")
+    mark = "" if measurement.reliable else "?  "
+    median = seconds_text(measurement.median)
+    out = [f"{mark}{measurement.name}: {median} (spread {measurement.spread:.0%})"]
+    for name, ratio in measurement.ratios.items():
+        out.append(f"{mark}{name}: {seconds_text(measurement.peers[name].median)}, ratio {ratio}")
+    if not measurement.reliable:
+        out.append(f"?  unreliable, {measurement.load}")
     return out

@@ -24,14 +24,14 @@ def function_of(code: str, namespace: dict[str, Any], setup: str = "") -> Callab
     if not body:
         raise SyntaxError("there is no code to time")
     last = body[-1]
-    found: ast.expr = last.value if isinstance(last, ast.Expr) else ast.Constant(None)
-    kept = body[:-1] if isinstance(last, ast.Expr) else body
-    if kept:  # statements may assign variables
+    expression: ast.expr = last.value if isinstance(last, ast.Expr) else ast.Constant(None)
+    statements = body[:-1] if isinstance(last, ast.Expr) else body
+    if statements:  # statements may assign variables
         names = ast.Call(ast.Name("locals", ast.Load()), [], [])
-        found = ast.Tuple([found, names], ast.Load())
+        expression = ast.Tuple([expression, names], ast.Load())
     timed = ast.parse(f"def {_NAME}(): pass").body[0]
     assert isinstance(timed, ast.FunctionDef)
-    timed.body = [*kept, ast.Return(found)]
+    timed.body = [*statements, ast.Return(expression)]
     module = ast.Module([*ast.parse(setup).body, timed], [])
     scope = dict(namespace)
     exec(compile(ast.fix_missing_locations(module), "<timed code>", "exec"), scope)

@@ -70,8 +70,8 @@ def marked(measure: Callable[[int], list[Row]], rounds: int) -> list[Row]:
     before = machine_load()
     rows = measure(rounds)
     busy = before.worse_of(machine_load()).busy
-    for found in rows:
-        found.unreliable = busy
+    for table_row in rows:
+        table_row.unreliable = busy
     return rows
 
 
@@ -98,13 +98,13 @@ def milliseconds(seconds: float | None) -> str:
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
     """Return the cells of the table with its head; columns without values are omitted."""
     columns = [n for n in COLUMNS if any(n in row.medians for row in rows)]
-    held = any(row.bar is not None for row in rows)
-    bars = ["bar", ""] if held else []
+    has_bars = any(row.bar is not None for row in rows)
+    bars = ["bar", ""] if has_bars else []
     cells = [["work", *[COLUMNS[n] for n in columns], "ratio", *bars, "peer", "note"]]
     for row in rows:
         figures = [milliseconds(row.medians.get(n)) for n in columns]
         verdict = "pass" if row.met else "FAIL"
-        bars = ["-" if row.bar is None else f"{row.bar:.2f}", verdict] if held else []
+        bars = ["-" if row.bar is None else f"{row.bar:.2f}", verdict] if has_bars else []
         ratio = f"{row.ratio:.3f}{' ?' if row.unreliable else ''}"
         cells.append([row.work, *figures, ratio, *bars, row.peer, row.note])
     return cells

@@ -103,9 +103,9 @@ def interleave(
                     call()
                 start = perf_counter()
                 for _ in range(number):
-                    kept = call()
+                    result = call()
                 timings[name].seconds.append((perf_counter() - start) / number)
-                del kept
+                del result
     finally:
         if not was_frozen:  # the program that calls has frozen what it keeps
             gc.unfreeze()

@@ -51,12 +51,12 @@ def _advise_on_retraces(events: Sequence[Event]) -> list[str]:
         if e.kind == "miss":
             missed.setdefault(e.more["code"], []).append(e)
     out = []
-    for code, found in missed.items():
-        calls = max(called[code], len(found))
-        if len(found) >= TRACES and 2 * len(found) >= calls:
-            e = found[-1]
+    for code, misses in missed.items():
+        calls = max(called[code], len(misses))
+        if len(misses) >= TRACES and 2 * len(misses) >= calls:
+            e = misses[-1]
             out.append(
-                f"{e.name} ({e.line}) was traced in {len(found)} of {calls} calls, "
+                f"{e.name} ({e.line}) was traced in {len(misses)} of {calls} calls, "
                 f"{e.more['why']}: pass values that change as arrays, not as static arguments, "
                 "keep their shapes, and jit the function once, outside the loop"
             )
@@ -95,5 +95,5 @@ def _advise_on_widening(plans: Sequence[PlanFacts]) -> list[str]:
 
 
 def _host_loops(plans: Sequence[PlanFacts]) -> list[str]:
-    found = dict.fromkeys((p.of, *loop) for p in plans for loop in p.host_loops)
-    return [f"{of}: {name} runs as a loop in Python, because {why}" for of, name, why in found]
+    loops = dict.fromkeys((p.of, *loop) for p in plans for loop in p.host_loops)
+    return [f"{of}: {name} runs as a loop in Python, because {why}" for of, name, why in loops]

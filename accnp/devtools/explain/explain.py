@@ -170,11 +170,11 @@ class Explanation:
         calls = len(self._events_of_kind("call"))
         missed = len(self._events_of_kind("miss"))
         parts = [f"{calls - missed} of {plural(calls, 'jitted call')} found a known signature"]
-        asked = c["plans"] + c["plan_hits"]
-        found = c["plan_hits"] + c.get("plans_again", 0)
-        parts.append(f"{found} of {plural(asked, 'eager graph')} had a known structure")
-        found, made = c["memory_hits"], c["compiles"] + c["disk_hits"]
-        parts.append(f"{found} of {plural(found + made, 'kernel')} asked for were in memory")
+        graph_count = c["plans"] + c["plan_hits"]
+        hits = c["plan_hits"] + c.get("plans_again", 0)
+        parts.append(f"{hits} of {plural(graph_count, 'eager graph')} had a known structure")
+        hits, misses = c["memory_hits"], c["compiles"] + c["disk_hits"]
+        parts.append(f"{hits} of {plural(hits + misses, 'kernel')} asked for were in memory")
         return "; ".join(parts)
 
     @property
@@ -301,25 +301,25 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
         )
     name, file, line = function_place(f)
     how = "jitted " if isinstance(f, JitFunction) else ""
-    found = Explanation(f"{how}{name}" + (f" ({file}:{line})" if file else ""))
+    explanation = Explanation(f"{how}{name}" + (f" ({file}:{line})" if file else ""))
     again = 0 if isinstance(f, JitFunction) and f._options.donates else REPEATS
     block_until_ready((args, kwargs))
-    with found:
+    with explanation:
         for _ in range(1 + again):
             start = perf_counter()
-            found.result = block_until_ready(f(*args, **kwargs))
-            found.seconds.append(perf_counter() - start)
+            explanation.result = block_until_ready(f(*args, **kwargs))
+            explanation.seconds.append(perf_counter() - start)
             wait_for_background()
-    return found
+    return explanation
 
 
 def _read_counters() -> dict[str, int]:
     return {**engine.counters, **kernels.as_dict()}
 
 
-def _make_unique(title: str, taken: dict[str, Any]) -> str:
+def _make_unique(title: str, titles: dict[str, Any]) -> str:
     n, text = 1, title
-    while text in taken:
+    while text in titles:
         n += 1
         text = f"{title} ({n})"
     return text

@@ -180,33 +180,35 @@ def _widening_lines(program: Program) -> list[str]:
     if not config.x64:  # 64-bit types are disabled
         return []
     wide = [v for v in program.values if _is_wide(v)]
-    given = {id(v) for v in program.leaves if _is_wide(v) and v.op is ARG and not v.aval.weak_type}
+    wide_inputs = {
+        id(v) for v in program.leaves if _is_wide(v) and v.op is ARG and not v.aval.weak_type
+    }
     for v in wide:
-        if any(id(x) in given for x in v.inputs):
-            given.add(id(v))
-    asked = given | {id(v) for v in program.outputs if _is_wide(v)}
-    found = []
+        if any(id(x) in wide_inputs for x in v.inputs):
+            wide_inputs.add(id(v))
+    requested = wide_inputs | {id(v) for v in program.outputs if _is_wide(v)}
+    lines = []
     for v in reversed(wide):
-        if id(v) in asked:
-            asked.update(id(x) for x in v.inputs if _is_wide(x))
+        if id(v) in requested:
+            requested.update(id(x) for x in v.inputs if _is_wide(x))
             narrow = [x for x in v.inputs if x.aval.dtype.name in ("float32", "complex64")]
             if narrow and _line(v):
-                found.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
-    return list(dict.fromkeys(reversed(found)))
+                lines.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
+    return list(dict.fromkeys(reversed(lines)))
 
 
 def _messages_text(step: object) -> str:
     """Return the messages that a native loop sends to other processes, as the end of its text."""
     if not isinstance(step, KernelStep):
         return ""
-    found = []
+    texts = []
     for body in step.bodies:
         values = [] if body.program is None else body.program.values
-        found += [text for v in values if (text := message_text(v))]
-        found += [
+        texts += [text for v in values if (text := message_text(v))]
+        texts += [
             text for inner in body.steps if (text := _messages_text(inner).removeprefix(_IN_LOOP))
         ]
-    return _IN_LOOP + "; ".join(dict.fromkeys(found)) if found else ""
+    return _IN_LOOP + "; ".join(dict.fromkeys(texts)) if texts else ""
 
 
 _IN_LOOP = "; in each iteration: "

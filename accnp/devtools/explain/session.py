@@ -155,10 +155,10 @@ def _points() -> list[FunctionPatch | _Recording]:
     """Return the functions to observe, by name, so that unused modules stay unloaded."""
 
     def point(module: str, name: str, around: Callable[..., Any]) -> FunctionPatch:
-        found: Any = importlib.import_module(f"accnp.{module}")
+        target: Any = importlib.import_module(f"accnp.{module}")
         for part in name.split("."):
-            found = vars(found)[part]
-        return FunctionPatch(found, around)
+            target = vars(target)[part]
+        return FunctionPatch(target, around)
 
     return [
         point("ir.node", "record", _record),
@@ -259,8 +259,8 @@ def _position(frame: FrameType) -> Any:
 
 
 def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
-    asked = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
-    if not asked:
+    avals = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
+    if not avals:
         return original(nodes, wait)
     start = perf_counter_ns()
     op = next(n.op for n in nodes if n.value is None and n.op.kind != "leaf")
@@ -281,7 +281,7 @@ def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
                 start,
                 perf_counter_ns(),
                 line,
-                avals=asked,
+                avals=avals,
                 place=place if asked_for else None,
             )
         )
@@ -325,13 +325,13 @@ def _passes_through(*names: str) -> bool:
     return False
 
 
-def _record_copies(original: Any, found: Any, leaves: Any) -> Any:
-    lost = original(found, leaves)
+def _record_copies(original: Any, pending_graph: Any, leaves: Any) -> Any:
+    lost = original(pending_graph, leaves)
     # The second call also covers other operands, which need no copies.
-    for k in found.taken if leaves is found.taken else ():
+    for k in pending_graph.taken if leaves is pending_graph.taken else ():
         if k not in lost:
             now = perf_counter_ns()
-            leaf = found.leaves[k]
+            leaf = pending_graph.leaves[k]
             own = getattr(leaf.value, "pooled", True)
             why = (
                 "its old value is still referred to (a name, a container, a view, or another use "
@@ -339,7 +339,7 @@ def _record_copies(original: Any, found: Any, leaves: Any) -> Any:
                 if own
                 else "its memory is not accnp's: an array of NumPy's was taken without a copy"
             )
-            node = next(n for n in found.order if n.op.updated_operand is not None)
+            node = next(n for n in pending_graph.order if n.op.updated_operand is not None)
             size = leaf.aval.nbytes
             del leaf
             emit(Event("copy", node.op.name, now, now, site_text(node), why=why, nbytes=size))
@@ -352,7 +352,7 @@ def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
     engine.compile_plan(plan)  # compile before timing the launch
     last = perf_counter_ns()
 
-    def told(step: Any, span: Any = None) -> None:
+    def tell_step(step: Any, span: Any = None) -> None:
         nonlocal last
         now = perf_counter_ns()
         name = getattr(step, "label", "") or step.op.user_name
@@ -369,7 +369,7 @@ def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
     start = last
     _inside.depth = depth + 1
     try:
-        return original(plan, leaves, told)
+        return original(plan, leaves, tell_step)
     finally:
         _inside.depth = depth
         if not depth:

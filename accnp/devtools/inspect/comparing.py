@@ -143,8 +143,8 @@ def compare(
     nodes = [as_node(x, "debug.compare") for x in call.leaves]
 
     def record(xs: list[Node]) -> list[Node]:
-        found = call.run(xs)
-        return [as_node(y, "debug.compare") for y in flatten_arrays(found)[0]]
+        outputs = call.run(xs)
+        return [as_node(y, "debug.compare") for y in flatten_arrays(outputs)[0]]
 
     graph = inline_calls(build(record, [x.aval for x in nodes], getattr(f, "__name__", "f")))
     graph.drop_effects()
@@ -237,13 +237,13 @@ def _parting_of_bits(
     """Return the first operation whose result, computed alone, has different bits; `called` are the
     results of the function itself."""
     places = {id(x): i for i, x in enumerate(steps)}
-    wanted = [x for x in graph.outputs if id(x) in places]
-    found = _values(graph, wanted, arrays, way)
+    outputs = [x for x in graph.outputs if id(x) in places]
+    actual = _values(graph, outputs, arrays, way)
     if called is not None and all(
-        _same_bits(y, alone[places[id(x)]]) for x, y in zip(wanted, found, strict=True)
+        _same_bits(y, alone[places[id(x)]]) for x, y in zip(outputs, actual, strict=True)
     ):
-        found = [y for x, y in zip(graph.outputs, called, strict=True) if id(x) in places]
-    if all(_same_bits(y, alone[places[id(x)]]) for x, y in zip(wanted, found, strict=True)):
+        actual = [y for x, y in zip(graph.outputs, called, strict=True) if id(x) in places]
+    if all(_same_bits(y, alone[places[id(x)]]) for x, y in zip(outputs, actual, strict=True)):
         return None
     for x, expected in zip(steps, alone, strict=True):
         (value,) = _values(graph, [x], arrays, way)
@@ -252,7 +252,7 @@ def _parting_of_bits(
     # Only results computed together, or those of the call, differ: report the first of them.
     return next(
         Parting(way, _name(x), site_text(x), y, alone[places[id(x)]])
-        for x, y in zip(wanted, found, strict=True)
+        for x, y in zip(outputs, actual, strict=True)
         if not _same_bits(y, alone[places[id(x)]])
     )
 

@@ -65,10 +65,10 @@ class InspectedKernel:
         self._own = step.kernel
         self.callees = step.callees
         self._step, self._sizes = step, sizes
-        found, on_disk = find_kernel(
+        cached_kernel, on_disk = find_kernel(
             self.code, "kernel", self.signature, fastmath=fastmath, callees=self.callees
         )
-        kernel: Kernel | None = step.kernel or found
+        kernel: Kernel | None = step.kernel or cached_kernel
         self.origin = "on disk" if on_disk else "not compiled"
         if kernel is not None:
             self.origin = kernel.origin if step.kernel is not None else "memory"
@@ -95,10 +95,10 @@ class InspectedKernel:
 
     def _loop_kernels(self) -> Sequence[LoopKernel]:
         """Return the kernel after those that it calls; functions of users are written into them."""
-        made: LoopKernel | None = self._step.text.kernel
-        if made is not None and not self.callees:
-            return (write_users_functions(made),)
-        known = self._step.programs | ({} if made is None else {"kernel": made})
+        loop_kernel: LoopKernel | None = self._step.text.kernel
+        if loop_kernel is not None and not self.callees:
+            return (write_users_functions(loop_kernel),)
+        known = self._step.programs | ({} if loop_kernel is None else {"kernel": loop_kernel})
         kernel, others = read_source(self.code, "kernel", self.signature, self.callees, known)
         return (*others, kernel)
 
@@ -194,10 +194,10 @@ class KernelOnGpu(InspectedKernel):
 
     def __init__(self, step: Any, *rest: Any) -> None:
         super().__init__(step, *rest)
-        made = step.ptx()
+        ptx = step.ptx()
         self.device = step.device
-        self.ptx = made.text
-        self.threads = made.threads
+        self.ptx = ptx.text
+        self.threads = ptx.threads
         self.blocks = step.blocks
         self._on_gpu = step
         self.loaded = step.function is not None
@@ -209,9 +209,9 @@ class KernelOnGpu(InspectedKernel):
         return with_definitions(self.code)
 
     def _loop_kernels(self) -> Sequence[LoopKernel]:
-        made: LoopKernel | None = self._step.text.kernel
-        if made is not None and not self._step.text.tasks:
-            return (write_users_functions(made),)
+        loop_kernel: LoopKernel | None = self._step.text.kernel
+        if loop_kernel is not None and not self._step.text.tasks:
+            return (write_users_functions(loop_kernel),)
         kernel, others = read_source(
             self.code,
             "kernel",
@@ -268,7 +268,7 @@ def kernels_of(
 
     `existing` is the plan that runs, if another one was made for inspection.
     """
-    found = []
+    kernels = []
     running: Any = iterate_plans(existing, None) if existing is not None else None
     for path, inner, its in iterate_plans(plan, program):
         other = next(running)[1] if running is not None else inner
@@ -293,5 +293,5 @@ def kernels_of(
             )
             if other is not inner and getattr(other.steps[i], "kernel", None) is not None:
                 kernel.origin = other.steps[i].kernel.origin
-            found.append(kernel)
-    return found
+            kernels.append(kernel)
+    return kernels

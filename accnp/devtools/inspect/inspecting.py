@@ -101,12 +101,12 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
     if entry is None:
         entry = function._trace(call, avals)
     name, file, line = function_place(function._fun)
-    given = [f"{n}: {aval_text(a)}" for n, a in zip(call.names(), avals, strict=True)]
-    given += [
+    arguments = [f"{n}: {aval_text(a)}" for n, a in zip(call.names(), avals, strict=True)]
+    arguments += [
         f"{function._parameter(p) if isinstance(p, int) else p}={v!r} (static)"
         for p, _, v in call.static
     ]
-    title = f"{name}({', '.join(given)})"
+    title = f"{name}({', '.join(arguments)})"
     status = f"{file}:{line}; " if file else ""
     if known:
         status += "this signature is in the jit cache"
@@ -154,11 +154,11 @@ def _of_array(x: Array) -> Inspection:
     program, _ = from_graph(graph, {id(x) for x in fixed})
     device = engine.computing_device([node], leaves) if devices.gpu_possible else None
     plan = engine.plan_of_pending(program, lost, device, bool(fixed))
-    kept = len(outputs) - 1
+    others = len(outputs) - 1
     status = f"pending{place}"
-    if kept:
-        are = "value is" if kept == 1 else "values are"
-        status += f"; {kept} more {are} held by others and stored with it"
+    if others:
+        are = "value is" if others == 1 else "values are"
+        status += f"; {others} more {are} held by others and stored with it"
     status += (
         "; a plan of this structure is cached"
         if existing is not None

@@ -124,9 +124,9 @@ class KernelText(NamedTuple):
 
     def place(self, line: int) -> str:
         """A line of the source for a message."""
-        found = f"line {line + self.before}{f' of {self.path}' if self.path else ''}"
+        location = f"line {line + self.before}{f' of {self.path}' if self.path else ''}"
         lines = self.source.split("\n")
-        return f"{found}: {lines[line - 1].strip()!r}" if line <= len(lines) else found
+        return f"{location}: {lines[line - 1].strip()!r}" if line <= len(lines) else location
 
 
 def kernel_text(edited: Any) -> KernelText:
@@ -163,14 +163,15 @@ def kernel_text(edited: Any) -> KernelText:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = "is not valid Python"
         if isinstance(error, RecursionError | MemoryError):
-            what, line, said = "cannot be parsed", line_of_longest(text), TOO_DEEP
+            what, line, reason = "cannot be parsed", line_of_longest(text), TOO_DEEP
         else:
             line = getattr(error, "lineno", None) or 1
-            said = getattr(error, "msg", None) or str(error)
+            reason = getattr(error, "msg", None) or str(error)
         code = text.split("\n")[line - 1 : line]
         shown = f": {code[0].strip()!r}" if code else ""
         raise ValueError(
-            f"override: the kernel {what}; got {said}, at line {line}{where}{shown}; fix the source"
+            f"override: the kernel {what}; got {reason}, at line {line}{where}{shown}; "
+            "fix the source"
         ) from None
     if not any(isinstance(n, ast.FunctionDef) and n.name == "kernel" for n in body):
         names = ", ".join([n.name for n in body if isinstance(n, ast.FunctionDef)])
@@ -202,18 +203,18 @@ def explain(error: BaseException, text: KernelText) -> str:
         error = error.__cause__ or error
     line: int | None = None
     if isinstance(error, Unsupported):
-        said, line = str(error), error.line
+        reason, line = str(error), error.line
     elif isinstance(error, RecursionError):
-        said, line = TOO_DEEP, line_of_deepest(parse_source(text.source))
+        reason, line = TOO_DEEP, line_of_deepest(parse_source(text.source))
     elif isinstance(error, ValueError):
-        said = str(error).removeprefix("get_kernel: ")
+        reason = str(error).removeprefix("get_kernel: ")
     else:
         user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
-        said, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
+        reason, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
     if line is None:
         definition = functions_of(text.source).get("kernel")
         line = 1 if definition is None else definition.lineno
-    return f"{said}, at {text.place(line)}"
+    return f"{reason}, at {text.place(line)}"
 
 
 def defined(source: str, callees: Callees) -> Callees:

@@ -88,8 +88,8 @@ def _print_times(
     speed = launch["moved"] / median / 1e9
     print(f"{len(times)} runs, median {median * 1e6:.1f} us, {speed:.1f} GB/s")
     for i, (token, (m, _)) in enumerate(zip(launch["signature"], launch["pointers"], strict=False)):
-        found = memory[m].view(code_dtype(token.removesuffix("*")))
-        print(f"argument {i} ({token}, {found.size} elements): {np.array2string(found[:4])}...")
+        array = memory[m].view(code_dtype(token.removesuffix("*")))
+        print(f"argument {i} ({token}, {array.size} elements): {np.array2string(array[:4])}...")
     return median
 
 
@@ -108,8 +108,8 @@ def _on_gpu(path: str, launch: Mapping[str, Any]) -> float:
             threads=threads, callees=callees,
         )  # fmt: skip
 
-    made = _compile(path, launch, make)
-    function = driver.load(made.text, made.name)
+    ptx = _compile(path, launch, make)
+    function = driver.load(ptx.text, ptx.name)
     facts = ", ".join([f"{n} {name}" for name, n in driver.facts(function).items()])
     print(f"{driver.kind}: {launch['blocks']} blocks of {launch['threads']} threads; {facts}")
     memory = _operands(launch)
@@ -133,14 +133,14 @@ def _operands(launch: Mapping[str, Any]) -> list[np.ndarray]:
     for token, (m, _) in zip(launch["signature"], launch["pointers"], strict=False):
         codes.setdefault(m, token.removesuffix("*"))
     rng = np.random.default_rng(0)
-    found = []
+    operands = []
     for m, nbytes in enumerate(launch["memory"]):
         dtype = code_dtype(codes.get(m, "u1"))
         count = -(-nbytes // dtype.itemsize)
         # Memory like that of arrays, which is aligned and ends behind its last element.
-        made = pool.empty(count * dtype.itemsize).view((count,), dtype, writeable=True)
-        made[:] = 0
+        operand = pool.empty(count * dtype.itemsize).view((count,), dtype, writeable=True)
+        operand[:] = 0
         if dtype.kind in "fc":
-            made[:] = rng.normal(size=count)
-        found.append(made)
-    return found
+            operand[:] = rng.normal(size=count)
+        operands.append(operand)
+    return operands

@@ -20,7 +20,7 @@ _UNKNOWN = "<results of jitted functions, and arrays given to accnp>"
 def live_memory() -> dict[str, tuple[int, int]]:
     """Return arrays and bytes in use, by the line that recorded them; shared memory counts once."""
     seen: set[int] = set()
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     for node in gc.get_objects():
         if type(node) is not Node:
             continue
@@ -29,9 +29,9 @@ def live_memory() -> dict[str, tuple[int, int]]:
             if isinstance(value, Buffer) and id(value) not in seen:
                 seen.add(id(value))
                 place = site_text(node) if node.site is not None else _UNKNOWN
-                count, size = found.get(place, (0, 0))
-                found[place] = count + 1, size + value.nbytes
-    return found
+                count, size = totals.get(place, (0, 0))
+                totals[place] = count + 1, size + value.nbytes
+    return totals
 
 
 def memory_profile() -> bytes:

@@ -95,7 +95,7 @@ class ProfilePlane:
     def lines(self) -> Iterator[ProfileLine]:
         """Its threads."""
         return (
-            ProfileLine(self._named.get(t, str(t)), found) for t, found in self._threads.items()
+            ProfileLine(self._named.get(t, str(t)), events) for t, events in self._threads.items()
         )
 
     @property
@@ -146,15 +146,15 @@ class ProfileData:
     def from_text_proto(cls, text: str) -> ProfileData:
         """Read its text."""
         names: dict[tuple[str, Any], str] = {}
-        found: dict[Any, dict[Any, list[dict[str, Any]]]] = {}
+        processes: dict[Any, dict[Any, list[dict[str, Any]]]] = {}
         for e in json.loads(text)["traceEvents"]:
             if e["ph"] == "M":
                 key = (e["name"], (e["pid"], e.get("tid")))
                 names[key] = e["args"]["name"]
             elif e["ph"] == "X":
-                found.setdefault(e["pid"], {}).setdefault(e["tid"], []).append(e)
+                processes.setdefault(e["pid"], {}).setdefault(e["tid"], []).append(e)
         planes = []
-        for pid, threads in found.items():
+        for pid, threads in processes.items():
             named = {t: names.get(("thread_name", (pid, t)), str(t)) for t in threads}
             name = f"/host:{names.get(('process_name', (pid, None)), '')} {pid}"
             planes.append(ProfilePlane(name, threads, named))

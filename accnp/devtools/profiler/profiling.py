@@ -229,8 +229,8 @@ class TraceAnnotation:
     def __exit__(
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        given = {k: v if isinstance(v, (int, float)) else str(v) for k, v in self._given.items()}
-        event = Event("note", self._name, self._start, perf_counter_ns(), given=given)
+        metadata = {k: v if isinstance(v, (int, float)) else str(v) for k, v in self._given.items()}
+        event = Event("note", self._name, self._start, perf_counter_ns(), given=metadata)
         event.line = errors.user_line()
         emit(event)
 

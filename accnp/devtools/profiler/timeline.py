@@ -52,18 +52,18 @@ class KernelTotal:
 
 def kernel_totals(events: Iterable[Event]) -> list[KernelTotal]:
     """Sum up the steps among the events by kernel, in descending order of time."""
-    found: dict[Any, KernelTotal] = {}
+    totals: dict[Any, KernelTotal] = {}
     for e in events:
         if e.kind == "step" and not e.more["depth"]:
             step = e.more["step"]
             text = getattr(step, "text", None)
             device = e.more["plan"].device
             key = (e.name, text.source if text is not None else "", device)
-            total = found.setdefault(key, KernelTotal(e.name, device))
+            total = totals.setdefault(key, KernelTotal(e.name, device))
             total.count += 1
             total.seconds += e.seconds
             total.nbytes += step.nbytes
-    return sorted(found.values(), key=lambda t: -t.seconds)
+    return sorted(totals.values(), key=lambda t: -t.seconds)
 
 
 class Timeline:
@@ -152,16 +152,16 @@ class Timeline:
         return {"traceEvents": out + self._foreign, "displayTimeUnit": "ms"}
 
     def _convert_event(self, e: Event, pid: int) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        details: dict[str, Any] = {}
         line = e.line or (_line(e.more["site"]) if e.more.get("site") else "")
         if line:
-            told["line"] = line
-        told |= {k: e.more[k] for k in ("transform", "origin", "why") if k in e.more}
-        told |= e.more.get("given", {})
+            details["line"] = line
+        details |= {k: e.more[k] for k in ("transform", "origin", "why") if k in e.more}
+        details |= e.more.get("given", {})
         if e.kind == "step":
-            told["bytes"] = e.more["step"].nbytes
+            details["bytes"] = e.more["step"].nbytes
             if e.seconds > 0:
-                told["GB/s"] = round(told["bytes"] / e.seconds / 1e9, 2)
+                details["GB/s"] = round(details["bytes"] / e.seconds / 1e9, 2)
         kind = _SHOWN.get(e.kind, e.kind)
         return {
             "ph": "X",
@@ -171,7 +171,7 @@ class Timeline:
             "dur": (e.end - e.start) / 1e3,
             "pid": pid,
             "tid": e.thread,
-            "args": told,
+            "args": details,
         }
 
     def save(self, path: str | Path) -> Path:

@@ -64,9 +64,9 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
             path, _, query = self.path.partition("?")
             kind = type(self)
             if path == "/trace":
-                _, _, asked = query.partition("duration_ms=")
+                _, _, duration = query.partition("duration_ms=")
                 with Timeline() as timeline:
-                    time.sleep(float(asked or 1000) / 1000)
+                    time.sleep(float(duration or 1000) / 1000)
                 self.answer(timeline.as_dict())
             elif path == "/start" and kind.timeline is None:
                 kind.timeline = Timeline().start()
@@ -141,10 +141,10 @@ def begin_in_subprocesses() -> None:
 
 def end_in_subprocesses() -> list[dict[str, Any]]:
     """Stop these traces and return their events."""
-    found = []
+    events = []
     for port in _subprocesses.values():
-        found += _request(port, "stop").get("traceEvents", [])
-    return found
+        events += _request(port, "stop").get("traceEvents", [])
+    return events
 
 
 def _request(port: int, what: str) -> dict[str, Any]:
