@@ -120,9 +120,9 @@ def _general(
         # An unknown batch size, -1, is kept.
         batch = lhs.index("N")
         known = [1 if i == batch else n for i, n in enumerate(input_shape)]
-        found = list(eval_shape(convolve, ShapeDtypeStruct(known, "float32"), params[0]).shape)
-        found[out.index("N")] = input_shape[batch]
-        return tuple(found), params
+        out_shape = list(eval_shape(convolve, ShapeDtypeStruct(known, "float32"), params[0]).shape)
+        out_shape[out.index("N")] = input_shape[batch]
+        return tuple(out_shape), params
 
     return init_fun, lambda params, x, **_: convolve(x, params[0]) + params[1]
 
@@ -376,7 +376,7 @@ def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> C
         ):
             window[i], steps[i] = size, step
 
-        def fold(x: Any) -> Any:
+        def reduce(x: Any) -> Any:
             out = reduce_window(x, start, combine, window, steps, padding)
             if not average:
                 return out
@@ -385,11 +385,11 @@ def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> C
 
         def shape_of(input_shape: Shape) -> Shape:
             known = [1 if i == n else size for i, size in enumerate(input_shape)]
-            found = list(eval_shape(fold, ShapeDtypeStruct(known, "float32")).shape)
-            found[n] = input_shape[n]
-            return tuple(found)
+            out_shape = list(eval_shape(reduce, ShapeDtypeStruct(known, "float32")).shape)
+            out_shape[n] = input_shape[n]
+            return tuple(out_shape)
 
-        return _layer_without_parameters(shape_of, fold)
+        return _layer_without_parameters(shape_of, reduce)
 
     return pool
 
@@ -570,8 +570,8 @@ def serial(*layers: Layer) -> Layer:
         params = []
         for init, _ in layers:
             rng, of_layer = split(rng)
-            input_shape, found = init(of_layer, input_shape)
-            params.append(found)
+            input_shape, layer_params = init(of_layer, input_shape)
+            params.append(layer_params)
         return input_shape, params
 
     def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
@@ -620,13 +620,13 @@ def parallel(*layers: Layer) -> Layer:
     """
 
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> Any:
-        found = [
+        results = [
             init(key, shape)
             for (init, _), key, shape in zip(
                 layers, split(rng, len(layers)), input_shape, strict=True
             )
         ]
-        return tuple(shape for shape, _ in found), tuple(params for _, params in found)
+        return tuple(shape for shape, _ in results), tuple(params for _, params in results)
 
     def apply_fun(params: Any, xs: Any, **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))

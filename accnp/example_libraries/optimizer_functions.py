@@ -153,7 +153,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
     @functools.wraps(opt_maker)
     @api_boundary
-    def made(*args: Any, **kwargs: Any) -> Optimizer:
+    def tree_optimizer(*args: Any, **kwargs: Any) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         @api_boundary
@@ -184,7 +184,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
         return Optimizer(init_tree, update_tree, params_of_tree)
 
-    return made
+    return tree_optimizer
 
 
 def _first_entry(state: Any) -> Array:

@@ -55,14 +55,14 @@ def create_device_mesh(
     >>> mesh_utils.create_device_mesh((1, 1), [accnp.devices()[0]]).shape
     (1, 1)
     """
-    found = every_device() if devices is None else list(devices)
-    if prod(mesh_shape) != len(found):
+    device_list = every_device() if devices is None else list(devices)
+    if prod(mesh_shape) != len(device_list):
         raise ValueError(
             f"create_device_mesh: a mesh of shape {tuple(mesh_shape)} has {prod(mesh_shape)} "
-            f"devices; got {len(found)}; pass as many, or set ACCNP_NUM_CPU_DEVICES"
+            f"devices; got {len(device_list)}; pass as many, or set ACCNP_NUM_CPU_DEVICES"
         )
-    grid = np.empty(len(found), object)
-    grid[:] = found
+    grid = np.empty(len(device_list), object)
+    grid[:] = device_list
     return grid.reshape(tuple(mesh_shape))
 
 

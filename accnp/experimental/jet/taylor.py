@@ -117,9 +117,9 @@ def jet(
         return pushed
 
     last, rest = derivative(order)(*[x for level in levels for x in level])
-    fixed, *found = [*rest, last]
+    fixed, *coefficients = [*rest, last]
     tree, avals = trees
-    ys, moving = iter(fixed), zip(*found, strict=True)
+    ys, moving = iter(fixed), zip(*coefficients, strict=True)
     value, out = [], []
     for a in avals:
         y, *terms = next(moving) if inexact(a.dtype) else [next(ys)]

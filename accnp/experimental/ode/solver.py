@@ -175,9 +175,9 @@ def _backward(
     differentiable = [k for k, a in enumerate(args) if a.dtype.kind in "fcV"]
     diff_args = [args[k] for k in differentiable]
 
-    def rhs_at(y: Array, t: Array, given: list[Array], all_args: tuple[Any, ...]) -> Array:
+    def rhs_at(y: Array, t: Array, inexact_args: list[Array], all_args: tuple[Any, ...]) -> Array:
         whole = [*all_args]
-        for k, w in zip(differentiable, given, strict=True):
+        for k, w in zip(differentiable, inexact_args, strict=True):
             whole[k] = w
         return rhs(y, t, *whole)
 
@@ -286,9 +286,9 @@ def odeint(
         )
     converted, outer = closure_convert(func, unravel(flat), ts[0], *tree_unflatten(tree, values))
 
-    def rhs(y: Array, t: Array, *given: Any) -> Array:
-        own = tree_unflatten(tree, given[: len(values)])
-        return ravel_pytree(converted(unravel(y), t, *own, *given[len(values) :]))[0]
+    def rhs(y: Array, t: Array, *extra_args: Any) -> Array:
+        own = tree_unflatten(tree, extra_args[: len(values)])
+        return ravel_pytree(converted(unravel(y), t, *own, *extra_args[len(values) :]))[0]
 
     ys = _solved(rhs, rtol, atol, mxstep, hmax, flat, ts, *values, *outer)
     return vmap(unravel)(ys)

@@ -391,10 +391,10 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     batch, axes, dense = kinds
     data = permute_dims(mat.data, (*batch, n, *[1 + p - mat.n_sparse for p in dense]))
     indices = permute_dims(mat.indices, (*batch, n, n + 1))
-    kept = axes == [*range(n, end)]
+    same_order = axes == [*range(n, end)]
     return BCOO(
         (data, indices[..., np.array(axes, int) - n]), shape=[mat.shape[p] for p in order],
-        indices_sorted=mat.indices_sorted and kept, unique_indices=mat.unique_indices,
+        indices_sorted=mat.indices_sorted and same_order, unique_indices=mat.unique_indices,
     )  # fmt: skip
 
 

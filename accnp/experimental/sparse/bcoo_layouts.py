@@ -169,25 +169,25 @@ def bcoo_update_layout(
         _inefficient("n_batch", mat.n_batch, batch, mat, on_inefficient)
     shape = mat.shape
 
-    def made(one: Callable[..., Any], n: int) -> BCOO:
+    def build(one: Callable[..., Any], n: int) -> BCOO:
         return BCOO(_for_each(one, mat, n), shape=shape)
 
     if dense < mat.n_dense:
-        mat = made(_dense_as_sparse(shape[mat.ndim - mat.n_dense : mat.ndim - dense]), mat.n_batch)
+        mat = build(_dense_as_sparse(shape[mat.ndim - mat.n_dense : mat.ndim - dense]), mat.n_batch)
     if batch < mat.n_batch:
         part = shape[batch:]
 
         def merged(data: Array, indices: Array) -> _Pair:
-            found = unbatched(BCOO((data, indices), shape=part))
-            return found.data, found.indices
+            sparse_part = unbatched(BCOO((data, indices), shape=part))
+            return sparse_part.data, sparse_part.indices
 
-        mat = made(merged, batch)
+        mat = build(merged, batch)
     if dense > mat.n_dense:
         sizes = shape[mat.ndim - dense : mat.ndim - mat.n_dense]
-        mat = made(_sparse_as_dense(sizes), mat.n_batch)
+        mat = build(_sparse_as_dense(sizes), mat.n_batch)
     if batch > mat.n_batch:
         n = batch - mat.n_batch
-        mat = made(_sparse_as_batch(sparse_shape(mat), n), mat.n_batch)
+        mat = build(_sparse_as_batch(sparse_shape(mat), n), mat.n_batch)
     return mat
 
 
@@ -214,10 +214,10 @@ def _sparse_as_dense(sizes: tuple[int, ...]) -> Callable[[Array, Array], _Pair]:
 
     def one(data: Array, indices: Array) -> _Pair:
         nse, axes = indices.shape
-        kept = axes - len(sizes)
-        place = (arange(nse), *columns(indices)[kept:])
+        n_sparse = axes - len(sizes)
+        place = (arange(nse), *columns(indices)[n_sparse:])
         wide = zeros((nse, *sizes, *data.shape[1:]), data.dtype)
-        return wide.at[place].set(data, mode="drop"), indices[:, :kept]
+        return wide.at[place].set(data, mode="drop"), indices[:, :n_sparse]
 
     return one
 
@@ -277,17 +277,17 @@ def bcoo_broadcast_in_dim(
     """
     name = "sparse.bcoo_broadcast_in_dim"
     refuse_sharding(name, sharding)
-    given, sizes = [*broadcast_dimensions], tuple(shape)
-    fits = len(given) == mat.ndim and given == sorted(set(given))
-    fits = fits and all(0 <= d < len(sizes) for d in given)
-    if not fits or any(n not in (1, sizes[d]) for n, d in zip(mat.shape, given, strict=True)):
+    dimensions, sizes = [*broadcast_dimensions], tuple(shape)
+    fits = len(dimensions) == mat.ndim and dimensions == sorted(set(dimensions))
+    fits = fits and all(0 <= d < len(sizes) for d in dimensions)
+    if not fits or any(n not in (1, sizes[d]) for n, d in zip(mat.shape, dimensions, strict=True)):
         raise ValueError(
             f"{name}: broadcast_dimensions must name an axis of the result for each axis, in "
-            f"order, of the same length or for one of length 1; got {tuple(given)} for shapes "
+            f"order, of the same length or for one of length 1; got {tuple(dimensions)} for shapes "
             f"{mat.shape} and {sizes}; name others"
         )
     n, end = mat.n_batch, mat.n_batch + mat.n_sparse
-    batch, axes, dense = given[:n], given[n:end], given[end:]
+    batch, axes, dense = dimensions[:n], dimensions[n:end], dimensions[end:]
     new_batch = min([*axes, *dense], default=len(sizes))
     stop = min(dense, default=len(sizes))
     # Data and indices along batch axes, and data along dense axes.
@@ -527,16 +527,16 @@ def bcoo_gather(
     many = starts.shape[:-1]
     count = prod(many)
     data, indices = vmap(one)(starts.reshape(count, starts.shape[-1]))
-    found = unbatched(BCOO((data, indices), shape=(count, *sizes)))
-    found = bcoo_squeeze(found, dimensions=[1 + d for d in numbers.collapsed_slice_dims])
-    rest = found.shape[1:]
-    found = bcoo_reshape(found, new_sizes=(*many, *rest))
+    rows = unbatched(BCOO((data, indices), shape=(count, *sizes)))
+    rows = bcoo_squeeze(rows, dimensions=[1 + d for d in numbers.collapsed_slice_dims])
+    rest = rows.shape[1:]
+    rows = bcoo_reshape(rows, new_sizes=(*many, *rest))
     offset = list(numbers.offset_dims)
-    batch = [d for d in range(found.ndim) if d not in offset]
-    order = [0] * found.ndim
+    batch = [d for d in range(rows.ndim) if d not in offset]
+    order = [0] * rows.ndim
     for source, d in enumerate((*batch, *offset)):
         order[d] = source
-    out = bcoo_transpose(found, permutation=order)
+    out = bcoo_transpose(rows, permutation=order)
     return out.with_data(out.data.astype(operand.dtype))
 
 

@@ -195,7 +195,7 @@ def bcoo_dot_general(
         )
     x = moveaxis(x, tuple(others), tuple(range(len(others))))
     rest = x.shape[len(others) :]
-    kept = shared[:n] + [a for a in range(mat.ndim) if a not in shared]
+    remaining = shared[:n] + [a for a in range(mat.ndim) if a not in shared]
     columns = columns_of(mat.indices)
     data = where(inside(mat), mat.data, 0)
     terms = data.reshape((-1,) + (1,) * len(rest))
@@ -205,10 +205,10 @@ def bcoo_dot_general(
         terms = terms * x[None]
     if preferred_element_type is not None:
         terms = terms.astype(preferred_element_type)
-    if not kept:
+    if not remaining:
         return terms.sum(axis=0)
-    out = zeros((*[mat.shape[a] for a in kept], *rest), terms.dtype)
-    return out.at[tuple([columns[a] for a in kept])].add(terms, mode="drop")
+    out = zeros((*[mat.shape[a] for a in remaining], *rest), terms.dtype)
+    return out.at[tuple([columns[a] for a in remaining])].add(terms, mode="drop")
 
 
 def product(lhs: Any, rhs: Any) -> Any:
@@ -489,14 +489,14 @@ def bcoo_slice(
 
 def _index_static(mat: BCOO, item: Any) -> BCOO:
     """Return mat[item] for static integers and slices with positive steps."""
-    given = item if isinstance(item, tuple) else (item,)
-    if Ellipsis in given:
-        at = given.index(Ellipsis)
-        missing = mat.ndim - len(given) + 1
-        given = (*given[:at], *[slice(None)] * missing, *given[at + 1 :])
-    given = (*given, *[slice(None)] * (mat.ndim - len(given)))
+    index = item if isinstance(item, tuple) else (item,)
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        missing = mat.ndim - len(index) + 1
+        index = (*index[:at], *[slice(None)] * missing, *index[at + 1 :])
+    index = (*index, *[slice(None)] * (mat.ndim - len(index)))
     starts, limits, steps, gone = [], [], [], []
-    for d, (one, n) in enumerate(zip(given, mat.shape, strict=True)):
+    for d, (one, n) in enumerate(zip(index, mat.shape, strict=True)):
         if isinstance(one, slice):
             a, b, k = one.indices(n)
             if k < 1:
@@ -522,8 +522,8 @@ def _index_static(mat: BCOO, item: Any) -> BCOO:
 
 def _reshape(self: BCOO, *shape: Any) -> BCOO:
     """Return the array with another shape of the same size."""
-    given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    sizes = [int(n) for n in given]
+    new_shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    sizes = [int(n) for n in new_shape]
     known = prod(n for n in sizes if n != -1)
     return bcoo_reshape(
         self, new_sizes=[self.size // max(known, 1) if n == -1 else n for n in sizes]
@@ -532,8 +532,8 @@ def _reshape(self: BCOO, *shape: Any) -> BCOO:
 
 def _sum(self: BCOO, axis: Any = None) -> Any:
     """Sum along axes to a sparse array; along all axes, to a dense scalar."""
-    given = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    out = bcoo_reduce_sum(self, axes=[as_axis(a, self.ndim, "sparse.BCOO.sum") for a in given])
+    axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    out = bcoo_reduce_sum(self, axes=[as_axis(a, self.ndim, "sparse.BCOO.sum") for a in axes])
     return out if out.shape else out.todense()
 
 

@@ -80,8 +80,8 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
         return data.astype(out.dtype)
     dense = dot_general(x, y, numbers)
 
-    def one(found: Array, here: Array) -> Array:
-        return found.at[columns(here)].get(mode="fill", fill_value=0)
+    def one(product: Array, here: Array) -> Array:
+        return product.at[columns(here)].get(mode="fill", fill_value=0)
 
     for _ in range(places.ndim - 2):
         one = vmap(one)

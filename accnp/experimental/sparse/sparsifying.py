@@ -240,8 +240,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         shapes = [ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in values]
 
         def flat(*xs: Any) -> Any:
-            given, named = tree_unflatten(tree, xs)
-            return f(*given, **named)
+            positional, named = tree_unflatten(tree, xs)
+            return f(*positional, **named)
 
         closed, out = make_jaxpr(flat, return_shape=True)(*shapes)
         outs = _evaluate(closed.jaxpr, closed.consts, values)
@@ -432,16 +432,16 @@ def value_and_grad(
     @api_boundary
     def wrapped(*args: Any, **named: Any) -> Any:
         def of_data(chosen: Any) -> Any:
-            given = [*args]
+            arguments = [*args]
             for i, x in zip(places, chosen, strict=True):
-                given[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
-            return fun(*given, **named)
+                arguments[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
+            return fun(*arguments, **named)
 
         data = [args[i].data if _is_sparse(args[i]) else args[i] for i in places]
-        value, found = dense_value_and_grad(of_data, has_aux=has_aux, **kwargs)(data)
+        value, data_grads = dense_value_and_grad(of_data, has_aux=has_aux, **kwargs)(data)
         grads = [
             args[i].with_data(g) if _is_sparse(args[i]) else g
-            for i, g in zip(places, found, strict=True)
+            for i, g in zip(places, data_grads, strict=True)
         ]
         return value, grads[0] if isinstance(argnums, int) else tuple(grads)
 
@@ -485,8 +485,8 @@ def grad(
     @functools.wraps(fun)
     @api_boundary
     def wrapped(*args: Any, **named: Any) -> Any:
-        value, found = both(*args, **named)
-        return (found, value[1]) if has_aux else found
+        value, grads = both(*args, **named)
+        return (grads, value[1]) if has_aux else grads
 
     return wrapped
 
@@ -501,34 +501,34 @@ def _jacobian(
     @api_boundary
     def wrapped(*args: Any, **named: Any) -> Any:
         def of_data(chosen: Any) -> Any:
-            given = [*args]
+            arguments = [*args]
             for i, x in zip(places, chosen, strict=True):
-                given[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
-            return fun(*given, **named)
+                arguments[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
+            return fun(*arguments, **named)
 
-        def placed(x: Any, found: Any) -> Any:
+        def placed(x: Any, derivative: Any) -> Any:
             """Return the derivative with respect to the data of x, with its indices."""
             if not isinstance(x, BCOO):
-                return found if not _is_sparse(x) else _refuse_layout(x)
-            lead = found.shape[: found.ndim - x.data.ndim]
+                return derivative if not _is_sparse(x) else _refuse_layout(x)
+            lead = derivative.shape[: derivative.ndim - x.data.ndim]
             indices = broadcast_to(x.indices, (*lead, *x.indices.shape))
-            return BCOO((found, indices), shape=(*lead, *x.shape))
+            return BCOO((derivative, indices), shape=(*lead, *x.shape))
 
         data = [args[i].data if _is_sparse(args[i]) else args[i] for i in places]
-        found = dense(of_data, has_aux=has_aux, **how)(data)
-        rows, aux = found if has_aux else (found, None)
+        result = dense(of_data, has_aux=has_aux, **how)(data)
+        rows, aux = result if has_aux else (result, None)
         structure = tree_structure(data)
 
         def is_row(x: Any) -> bool:
             return isinstance(x, list) and tree_structure(x) == structure
 
         def at_places(row: Any) -> Any:
-            made = [placed(args[i], x) for i, x in zip(places, row, strict=True)]
-            return made[0] if isinstance(argnums, int) else tuple(made)
+            parts = [placed(args[i], x) for i, x in zip(places, row, strict=True)]
+            return parts[0] if isinstance(argnums, int) else tuple(parts)
 
         leaves, outer = tree_flatten(rows, is_leaf=is_row)
-        made = tree_unflatten(outer, [at_places(row) for row in leaves])
-        return (made, aux) if has_aux else made
+        derivatives = tree_unflatten(outer, [at_places(row) for row in leaves])
+        return (derivatives, aux) if has_aux else derivatives
 
     return wrapped
 
