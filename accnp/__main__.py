@@ -144,10 +144,10 @@ def _gpu() -> dict[str, Any]:
 
 def _query_nvidia_smi() -> dict[str, Any]:
     """Return the GPUs that nvidia-smi lists."""
-    found = shutil.which("nvidia-smi")
-    if found is None:
+    executable = shutil.which("nvidia-smi")
+    if executable is None:
         return {"nvidia-smi": "not installed"}
-    query = [found, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    query = [executable, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
@@ -157,8 +157,8 @@ def _query_nvidia_smi() -> dict[str, Any]:
 
 
 def _blas() -> dict[str, Any]:
-    found: Any = np.show_config(mode="dicts")
-    parts = found.get("Build Dependencies", {}) if isinstance(found, dict) else {}
+    build_config: Any = np.show_config(mode="dicts")
+    parts = build_config.get("Build Dependencies", {}) if isinstance(build_config, dict) else {}
     out = {}
     for kind in ("blas", "lapack"):
         part = parts.get(kind, {})
@@ -246,8 +246,8 @@ def documentation() -> str:
             return address.strip()
     folder = Path(accnp.__file__).parent.parent / "docs"
     site = folder / "_build" / "html" / "index.html"
-    found = [str(place) for place in (site, folder) if place.exists()]
-    return found[0] if found else ""
+    paths = [str(place) for place in (site, folder) if place.exists()]
+    return paths[0] if paths else ""
 
 
 def _docs(names: Sequence[str]) -> int:
@@ -259,18 +259,18 @@ def _docs(names: Sequence[str]) -> int:
             webbrowser.open(place if "://" in place else Path(place).as_uri())
         return 0 if place else 1
     for name in names:
-        found: Any = accnp
+        target: Any = accnp
         path = re.sub(r"^(accnp|jnp|jax)\.", "", name)  # prefixes in programs and error messages
         try:
             for part in path.split("."):
-                found = getattr(found, part)
+                target = getattr(target, part)
         except AttributeError as error:
             print(f"accnp docs: {error}", file=sys.stderr)
             return 2
-        if isinstance(found, type) and issubclass(found, BaseException):
-            print(_error_page(path, found))
+        if isinstance(target, type) and issubclass(target, BaseException):
+            print(_error_page(path, target))
         else:
-            print(pydoc.plain(pydoc.render_doc(found, f"accnp.{path}: %s")))
+            print(pydoc.plain(pydoc.render_doc(target, f"accnp.{path}: %s")))
     return 0
 
 

@@ -68,8 +68,8 @@ def size_of_openblas() -> int:
     if hasattr(os, "sched_getaffinity"):
         threads = len(os.sched_getaffinity(0))
     for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):  # as it reads them
-        wanted = os.environ.get(name, "")
-        if wanted.isdecimal() and int(wanted):
-            threads = min(threads, int(wanted))
+        setting = os.environ.get(name, "")
+        if setting.isdecimal() and int(setting):
+            threads = min(threads, int(setting))
             break
     return (64 + 40 * (threads - 1)) << 20

@@ -725,8 +725,8 @@ class Array(ArrayBase):
             if dl_device is not None and dl_device[0] == 1:
                 return self._concrete_value("array").__dlpack__(max_version=max_version)
             known = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
-            given = {k: v for k, v in known.items() if v is not None}
-            return _gpu_exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
+            options = {k: v for k, v in known.items() if v is not None}
+            return _gpu_exchange().to_dlpack(value, self.shape, self.dtype, stream, **options)
         # DLPack before version 1 has no read-only flag, and NumPy does not export read-only arrays
         # then. Consumers must not write to the array nevertheless.
         writeable = max_version is None or max_version < (1, 0)
@@ -812,8 +812,8 @@ class Array(ArrayBase):
         return set(self._devices())
 
     def _devices(self) -> tuple[Any, ...]:
-        found = self._node.aval.devices
-        return found if found is not None else (engine.device_of(self._node),)
+        devices = self._node.aval.devices
+        return devices if devices is not None else (engine.device_of(self._node),)
 
 
 def _gpu_exchange() -> Any:
@@ -883,10 +883,10 @@ INNER[Float0Leaf] = Inner(lambda x, add: add(x), _float0_zeros)
 
 def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
     """Return a structure that converts results of float0 to NumPy arrays."""
-    found = [getattr(x, "dtype", None) == float0 for x in leaves]
-    if not any(found):
+    is_float0 = [getattr(x, "dtype", None) == float0 for x in leaves]
+    if not any(is_float0):
         return spec
-    rest = iter(found)
+    rest = iter(is_float0)
 
     def put(node: Any) -> Any:
         if node is None:

@@ -68,10 +68,10 @@ class BoundedCache(dict[K, V]):
 
     def recall(self, key: K) -> V | None:
         """Return an entry that `get` does not find, or None. `get` finds it from now on."""
-        found = self._older.pop(key, None)
-        if found is not None:
-            self.store(key, found)
-        return found
+        value = self._older.pop(key, None)
+        if value is not None:
+            self.store(key, value)
+        return value
 
     def store(self, key: K, value: V) -> None:
         """Add an entry, after evicting others if there are too many."""

@@ -95,8 +95,8 @@ class Option:
             raise self._invalid_value_error(value, "a string")
         return value
 
-    def _invalid_value_error(self, value: Any, wanted: str) -> ValueError:
-        return ValueError(f"config: {self.name} cannot be set; got {value!r}; pass {wanted}")
+    def _invalid_value_error(self, value: Any, expected: str) -> ValueError:
+        return ValueError(f"config: {self.name} cannot be set; got {value!r}; pass {expected}")
 
 
 def _default_cache_dir() -> str:
@@ -139,7 +139,7 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
 
     This is the minimum over its group and all enclosing groups; None if there is no limit.
     """
-    found = []
+    quotas = []
     try:
         with open(groups, errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -158,8 +158,8 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
             else:
                 words = _read_words(f"{root}{folder}/cpu.max")
             if len(words) == 2 and all(map(str.isdecimal, words)) and int(words[1]):
-                found.append(int(words[0]) / int(words[1]))
-    return min(found, default=None)
+                quotas.append(int(words[0]) / int(words[1]))
+    return min(quotas, default=None)
 
 
 def _read_words(path: str) -> list[str]:

@@ -1054,8 +1054,8 @@ def fill(text: str) -> str:
     return _LINE.sub(_block, text)
 
 
-def _block(found: re.Match[str]) -> str:
-    indent, name = found.groups()
+def _block(match: re.Match[str]) -> str:
+    indent, name = match.groups()
     return indent + BLOCKS[name].replace("\n", indent)
 
 

@@ -95,9 +95,9 @@ def _name_the_call(error: BaseException) -> None:
         return
     bound = _BOUND.match(text)
     if bound:
-        made = ".<locals>." in bound[1] and "lambda" not in bound[1]
-        made = made or bound[1] in last.tb_frame.f_globals
-        if function is not None and (made or bound[1] == _qualified_name(function)):
+        is_ours = ".<locals>." in bound[1] and "lambda" not in bound[1]
+        is_ours = is_ours or bound[1] in last.tb_frame.f_globals
+        if function is not None and (is_ours or bound[1] == _qualified_name(function)):
             error.args = (_argument_error_text(text, bound, name, function),)
         return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
@@ -178,16 +178,20 @@ def _passed_function(
     """Return the public function that raised the error, if the user passed it to the called one."""
     # Functions and code objects that the error has passed through, innermost first.
     through = getattr(error, "_through", ())
-    given = frame.f_locals if through else {}
-    values = [*given.values(), *given.get("args", ()), *given.get("kwargs", {}).values()]
+    variables = frame.f_locals if through else {}
+    values = [
+        *variables.values(),
+        *variables.get("args", ()),
+        *variables.get("kwargs", {}).values(),
+    ]
     passed = {}
     for value in values:
         while callable(value):
             own = value if inspect.isfunction(value) else type(value).__call__
             passed[id(own)] = passed[id(getattr(own, "__code__", None))] = value
             value = getattr(value, "__wrapped__", None) or getattr(value, "func", None)
-    found = next((passed[id(f)] for f in through if id(f) in passed), None)
-    return None if found is None else (found, _public(found))
+    function = next((passed[id(f)] for f in through if id(f) in passed), None)
+    return None if function is None else (function, _public(function))
 
 
 def _user_visible_name(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
@@ -236,17 +240,17 @@ _SPOKEN = {
 
 def _codes() -> dict[int, Any]:
     """Return the public functions by the ids of their code objects; None if several share one."""
-    found: dict[int, Any] = {}
+    functions: dict[int, Any] = {}
     for name, value in _public_functions():
         code = getattr(value, "__code__", None)
         if code is not None and not name.startswith("_"):
-            found[id(code)] = None if found.get(id(code), value) is not value else value
+            functions[id(code)] = None if functions.get(id(code), value) is not value else value
     array = sys.modules["accnp.array_type"].Array
     for value in list(vars(array).values()):
         code = getattr(value, "__code__", None)
-        if code is not None and id(code) not in found:
-            found[id(code)] = value if value.__name__ in _OPERATORS else None
-    return found
+        if code is not None and id(code) not in functions:
+            functions[id(code)] = value if value.__name__ in _OPERATORS else None
+    return functions
 
 
 _OPERATORS = {"reshape", "astype", "__matmul__", "__getitem__", "__pow__"}
@@ -301,9 +305,9 @@ def _argument_error_text(text: str, bound: re.Match[str], name: str, function: A
     """Return Python's message about wrong arguments, with the public name and the signature."""
     lead = f"{name}(){text[len(bound[1]) + 2 :]}"
     known = _parameters(function)
-    taken = _signature(function)
+    signature = _signature(function)
     fix = suggestion(bound[3], known) if bound[3] else ""
-    return f"{lead}; it takes {taken}" + (f"; {fix}" if fix else "")
+    return f"{lead}; it takes {signature}" + (f"; {fix}" if fix else "")
 
 
 def _signature(function: Any) -> str:
@@ -352,12 +356,12 @@ def of_call(frame: FrameType, function: Any, name: str) -> str:
     without advice."""
     here, code = frame.f_locals, frame.f_code
     if "wrapper" in here and "args" in here:
-        given = [shown(v) for v in here["args"]]
-        given += [f"{k}={shown(v)}" for k, v in here["kwargs"].items()]
+        arguments = [shown(v) for v in here["args"]]
+        arguments += [f"{k}={shown(v)}" for k, v in here["kwargs"].items()]
     else:
-        given = [shown(here[n]) for n in code.co_varnames[: code.co_argcount] if n in here]
+        arguments = [shown(here[n]) for n in code.co_varnames[: code.co_argcount] if n in here]
     if not name.isidentifier():
         advice = "; see the documentation of indexing" if name.startswith(("x[", "x.at[")) else ""
-        return f"got {', '.join(given)}{advice}"
+        return f"got {', '.join(arguments)}{advice}"
     takes = f"; it takes {_signature(function)}" if function is not None else ""
-    return f"got {name}({', '.join(given)}){takes}"
+    return f"got {name}({', '.join(arguments)}){takes}"

@@ -845,12 +845,12 @@ def not_an_array_error(function: str, path: str, value: object) -> TypeError:
             f"an array of dtype {dtype} is not a valid JAX type; only bool, integer, floating and "
             "complex dtypes are valid; convert it, or mark it as static"
         )
-    given, fix = f"Argument {value!r} of type {type(value)}", "pass numbers and arrays"
+    description, fix = f"Argument {value!r} of type {type(value)}", "pass numbers and arrays"
     if hasattr(value, "__array__"):  # for example a Series or DataFrame of pandas
-        given, fix = f"Argument of type {type(value)}", "convert it with jnp.asarray"
+        description, fix = f"Argument of type {type(value)}", "convert it with jnp.asarray"
     return TypeError(
         f"{function}: Error interpreting argument to {function} as an abstract array: {path}: "
-        f"{given} is not a valid JAX type; {fix}, or mark it as static"
+        f"{description} is not a valid JAX type; {fix}, or mark it as static"
     )
 
 
@@ -917,12 +917,12 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 def own_frame() -> FrameType | None:
     """Return the frame of the function of the package that the user's code has called."""
     frame: FrameType | None = sys._getframe(1)
-    found = None
+    outermost = None
     while frame is not None and frame.f_code.co_filename.startswith(hidden):
         if frame.f_code is not _WRAPPER:
-            found = frame
+            outermost = frame
         frame = frame.f_back
-    return found
+    return outermost
 
 
 def called_by_us(frame: FrameType) -> bool:
@@ -973,13 +973,13 @@ def _raised_by_library(tb: TracebackType) -> bool:
 
 
 def _users_frames(tb: TracebackType | None) -> TracebackType | None:
-    kept: list[TracebackType] = []
+    tracebacks: list[TracebackType] = []
     while tb is not None:
         if not tb.tb_frame.f_code.co_filename.startswith(hidden):
-            kept.append(tb)
+            tracebacks.append(tb)
         tb = tb.tb_next
     chain: TracebackType | None = None
-    for tb in reversed(kept):
+    for tb in reversed(tracebacks):
         chain = TracebackType(chain, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return chain
 
@@ -1012,9 +1012,9 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         except BaseException as error:
             recovery = _recoveries.get(type(error))
             if recovery is not None:
-                found = recovery(wrapper, function, args, kwargs)
-                if found is not NotImplemented:
-                    return found
+                result = recovery(wrapper, function, args, kwargs)
+                if result is not NotImplemented:
+                    return result
             hide_frames(error)
             raise
 
@@ -1031,11 +1031,14 @@ def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
     inner: Any = function.__wrapped__ if bounded else function  # type: ignore[attr-defined]
     # The copy has its own code object, since error messages find functions by their code objects.
     code = inner.__code__.replace(co_name=name, co_qualname=name)
-    made = FunctionType(code, inner.__globals__, name, inner.__defaults__, inner.__closure__)
-    made.__kwdefaults__, made.__annotations__ = inner.__kwdefaults__, inner.__annotations__
-    made.__module__, made.__qualname__, made.__doc__ = module, name, function.__doc__
-    made.__dict__.update(inner.__dict__)
-    return api_boundary(made) if bounded else made
+    duplicate = FunctionType(code, inner.__globals__, name, inner.__defaults__, inner.__closure__)
+    duplicate.__kwdefaults__, duplicate.__annotations__ = (
+        inner.__kwdefaults__,
+        inner.__annotations__,
+    )
+    duplicate.__module__, duplicate.__qualname__, duplicate.__doc__ = module, name, function.__doc__
+    duplicate.__dict__.update(inner.__dict__)
+    return api_boundary(duplicate) if bounded else duplicate
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

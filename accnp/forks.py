@@ -157,12 +157,12 @@ _packages: set[str] = set()  # packages of which `load_extension` has loaded ext
 
 def imported(name: str) -> Any:
     """Return a module, which the first call imports."""
-    found = _modules.get(name)
-    if found is None:
-        found = _modules[name] = (
+    module = _modules.get(name)
+    if module is None:
+        module = _modules[name] = (
             load_module(name) if _loading_here() else run_uninterrupted(load_module, name)
         )
-    return found
+    return module
 
 
 def load_module(name: str) -> Any:
@@ -238,13 +238,13 @@ def load_extension(name: str) -> Any:
     Raises:
         ImportError: the module does not exist.
     """
-    found = _modules.get(name) or sys.modules.get(name)
-    if found is None:
-        found = _modules[name] = (
+    module = _modules.get(name) or sys.modules.get(name)
+    if module is None:
+        module = _modules[name] = (
             _extension(name) if _loading_here() else run_uninterrupted(_extension, name)
         )
         _packages.add(name.rpartition(".")[0])
-    return found
+    return module
 
 
 def _extension(name: str) -> Any:
@@ -326,12 +326,12 @@ def run_uninterrupted(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     """
     if _ending or threading.current_thread() is not threading.main_thread():
         return f(*args, **kwargs)
-    found: list[_T] = []
+    results: list[_T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(f(*args, **kwargs))
+            results.append(f(*args, **kwargs))
         except BaseException as error:
             errors.append(error)
 
@@ -342,7 +342,7 @@ def run_uninterrupted(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     try:
         if errors:
             raise errors[0]
-        return found[0]
+        return results[0]
     finally:
         errors.clear()  # the error's traceback refers to this frame
 
@@ -361,15 +361,15 @@ def _before_fork() -> None:
     """
     global _collecting
     known, lock = _logging()
-    held = known and lock._is_owned()
-    if held:
+    is_owner = known and lock._is_owned()
+    if is_owner:
         lock.release()
     try:
         _forking.acquire()
         _prepare()
     finally:
         there, lock = _logging()
-        if held or (there and not known):  # the hook of `logging` releases it after the fork
+        if is_owner or (there and not known):  # the hook of `logging` releases it after the fork
             lock.acquire()
     # No garbage is collected between the fork and the renewal of the locks, because finalizers may
     # need a lock.

@@ -14,8 +14,10 @@ _NAMES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def _find_machine() -> str:
-    found = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE")
-    name = (found or "").lower()
+    machine = (
+        os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE")
+    )
+    name = (machine or "").lower()
     return _NAMES.get(name, name)
 
 

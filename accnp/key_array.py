@@ -148,11 +148,11 @@ class PRNGKeyArray(Array):
         return self._shards(self._base.global_shards)
 
     def _shards(self, of_words: list[Any]) -> list[Any]:
-        found = []
+        shards = []
         for s in of_words:
             data = None if s.data is None else PRNGKeyArray(s.data, self._keys)
-            found.append(s.of_keys(data))
-        return found
+            shards.append(s.of_keys(data))
+        return shards
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -62,12 +62,12 @@ def _get_backend(platform: str | None = None) -> SimpleNamespace:
     True
     """
     name = platform or default_backend()
-    found = devices(name)
+    device_list = devices(name)
     return SimpleNamespace(
         platform=name,
         platform_version="accnp " + __version__,
-        device_count=lambda: len(found),
-        devices=lambda: list(found),
+        device_count=lambda: len(device_list),
+        devices=lambda: list(device_list),
         local_devices=lambda: local_devices(backend=name),
         process_index=lambda: device.process[0],
     )

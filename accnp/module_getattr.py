@@ -53,12 +53,12 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
 
 def _find_definitions(module: str) -> dict[str, tuple[str, str]]:
     """Return the names of a module: the module where each is defined, and its name there."""
-    found: dict[str, tuple[str, str]] = {}
+    definitions: dict[str, tuple[str, str]] = {}
     for home, names in HOMES[module].items():
         for entry in names.split():
             name, _, defined_as = entry.partition("=")
-            found[name] = home, defined_as or name
-    return found
+            definitions[name] = home, defined_as or name
+    return definitions
 
 
 def _is_module(package: str, name: str) -> bool:

@@ -46,5 +46,5 @@ def load_numpy() -> None:
 
 
 def _find_function(library: ctypes.CDLL, name: str) -> Any:
-    found = [each for form in _NAMES if hasattr(library, each := form.format(name))]
-    return getattr(library, found[0]) if found else None
+    names = [each for form in _NAMES if hasattr(library, each := form.format(name))]
+    return getattr(library, names[0]) if names else None

@@ -157,12 +157,12 @@ def unmapped(node: Node) -> Node | None:
     order = independent_nodes(node, lambda t: t.abstract)
     if order is None:
         return None
-    made: dict[int, Node] = {}
+    env: dict[int, Node] = {}
     with outside_traces():
         for n in order:
-            inputs = tuple([made.get(id(x), x) for x in n.inputs])
-            made[id(n)] = inputs[0] if n.op is MARK else record(n.op, inputs, n.params)
-    return made[id(node)]
+            inputs = tuple([env.get(id(x), x) for x in n.inputs])
+            env[id(n)] = inputs[0] if n.op is MARK else record(n.op, inputs, n.params)
+    return env[id(node)]
 
 
 def traced_repr(node: Node) -> str:
@@ -179,9 +179,9 @@ _BY_PYTHON = {"bool": "flag", "int": "number", "index": "number", "float": "numb
 def _calls_user(frame: FrameType) -> bool:
     """Return whether the function of a frame was passed or made for a user's function, which may
     have converted the value itself."""
-    code, held = frame.f_code, frame.f_locals
+    code, variables = frame.f_code, frame.f_locals
     names = (*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_freevars)
-    functions = [held[n] for n in names if n != "dtype" and callable(held.get(n))]
+    functions = [variables[n] for n in names if n != "dtype" and callable(variables.get(n))]
     return any(not errors.is_internal(function_place(f)[1]) for f in functions)
 
 

@@ -103,8 +103,10 @@ def save(
     with collective_step(function):
         if store not in STORES:
             raise ValueError(f"{function}: store must be one of {STORES}; got {store!r}; pass one")
-        made = {name: describe_leaf(x, function) for name, x in leaf_paths(tree, function).items()}
-    compute([x for x, _ in made.values()])
+        leaves = {
+            name: describe_leaf(x, function) for name, x in leaf_paths(tree, function).items()
+        }
+    compute([x for x, _ in leaves.values()])
     with replacement(Path(path), function, overwrite, is_folder=True) as partial:
         place = partial / "arrays"
         with collective_step(function):
@@ -113,16 +115,16 @@ def save(
                 about = {
                     "format": _FORMAT,
                     "store": store,
-                    "structure": structure_of(tree, iter(made)),
-                    "arrays": {name: facts._asdict() for name, (_, facts) in made.items()},
+                    "structure": structure_of(tree, iter(leaves)),
+                    "arrays": {name: facts._asdict() for name, (_, facts) in leaves.items()},
                 }
                 (partial / ABOUT).write_text(json.dumps(about, indent=1))
                 new = open_store(store, place, "w")
-                for name, (_, facts) in made.items():
+                for name, (_, facts) in leaves.items():
                     new.create(name, facts)
         with collective_step(function):
             target = open_store(store, place, "r+")
-            for name, (x, facts) in made.items():
+            for name, (x, facts) in leaves.items():
                 for index, values in regions(x):
                     target.write(name, facts, index, values)
 
@@ -201,8 +203,8 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
         places = broadcast_prefix(shardings, tree, is_leaf=lambda x: x is None)
     warn_narrowed(function, {n: as_dtype(f.dtype) for n, f in facts.items() if f.key is None})
     source = open_store(about["store"], folder / "arrays", "r")
-    made = [_load_array(source, n, facts[n], s) for n, s in zip(leaves, places, strict=True)]
-    return tree_unflatten(structure, made)
+    arrays = [_load_array(source, n, facts[n], s) for n, s in zip(leaves, places, strict=True)]
+    return tree_unflatten(structure, arrays)
 
 
 def _read_metadata(folder: Path, function: str) -> Any:

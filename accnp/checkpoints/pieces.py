@@ -83,14 +83,14 @@ def describe_leaf(x: Any, function: str) -> tuple[Any, ArrayFacts]:
 def regions(x: Any) -> Iterator[tuple[Index, np.ndarray]]:
     """The parts of an array that this process writes, as they are stored."""
     if isinstance(x, Array) and spans_processes(x._node.aval):
-        found = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
+        parts = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
     elif process_index() != 0:  # all processes have the same
-        found = []
+        parts = []
     elif isinstance(x, Array):
-        found = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
+        parts = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
     else:
-        found = [((slice(None),) * x.ndim, x)]
-    for index, part in found:
+        parts = [((slice(None),) * x.ndim, x)]
+    for index, part in parts:
         values = np.ascontiguousarray(part).reshape(part.shape)
         yield as_index(index, x.shape), values.view(storage_dtype(values.dtype))
 

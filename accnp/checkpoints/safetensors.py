@@ -119,15 +119,15 @@ def save_safetensors(
         for text in (*arrays, *texts, *texts.values()):
             if not isinstance(text, str):
                 raise TypeError(f"{function}: names must be str; got {text!r}; convert it")
-        made = {name: describe_leaf(x, function) for name, x in arrays.items()}
-        for name, (_, facts) in made.items():
+        leaves = {name: describe_leaf(x, function) for name, x in arrays.items()}
+        for name, (_, facts) in leaves.items():
             if facts.dtype not in _NAMES or facts.key is not None or name == _METADATA:
                 raise TypeError(
                     f"{function}: the format has no arrays of this name and dtype; got "
                     f"{facts.key or facts.dtype} for {name!r}; use checkpoints.save"
                 )
-    compute([x for x, _ in made.values()])
-    header, entries = _plan_layout(made, texts)
+    compute([x for x, _ in leaves.values()])
+    header, entries = _plan_layout(leaves, texts)
     with replacement(Path(path), function, overwrite, is_folder=False) as partial:
         with collective_step(function):
             if process_index() == 0:
@@ -135,7 +135,7 @@ def save_safetensors(
                     file.write(len(header).to_bytes(8, "little") + header)
                     _allocate(file, sum([e.nbytes for e in entries.values()]))
         with collective_step(function):
-            for name, (x, _) in made.items():
+            for name, (x, _) in leaves.items():
                 for index, values in regions(x):
                     if values.size:
                         target = _map_array(partial, entries[name], values.dtype, "r+")
@@ -160,23 +160,23 @@ def _allocate(file: BinaryIO, nbytes: int) -> None:
 
 
 def _plan_layout(
-    made: Mapping[str, tuple[Any, ArrayFacts]], texts: dict[str, str]
+    leaves: Mapping[str, tuple[Any, ArrayFacts]], texts: dict[str, str]
 ) -> tuple[bytes, dict[str, Entry]]:
     """Return the header of a file and the entries of its arrays.
 
     Arrays with larger elements come first, so that all arrays are aligned.
     """
-    ordered = sorted(made, key=lambda name: (-made[name][1].stored.itemsize, name))
-    found: dict[str, Any] = {_METADATA: texts} if texts else {}
+    ordered = sorted(leaves, key=lambda name: (-leaves[name][1].stored.itemsize, name))
+    table: dict[str, Any] = {_METADATA: texts} if texts else {}
     entries, at = {}, 0
     for name in ordered:
-        facts = made[name][1]
+        facts = leaves[name][1]
         entries[name] = Entry(facts.dtype, facts.shape, at)
         stop = at + entries[name].nbytes
         shape = list(facts.shape)
-        found[name] = {"dtype": _NAMES[facts.dtype], "shape": shape, "data_offsets": [at, stop]}
+        table[name] = {"dtype": _NAMES[facts.dtype], "shape": shape, "data_offsets": [at, stop]}
         at = stop
-    header = json.dumps(found, separators=(",", ":")).encode()
+    header = json.dumps(table, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     begin = 8 + len(header)
     return header, {n: e._replace(start=begin + e.start) for n, e in entries.items()}
@@ -257,12 +257,12 @@ def load_safetensors(
             raise KeyError(
                 f"{function}: the file has no array {name!r}; it has {', '.join(entries) or 'none'}"
             )
-    wanted = {name: name for name in (entries if names is None else names)}
-    places = broadcast_prefix(shardings, wanted, is_leaf=lambda x: x is None)
-    warn_narrowed(function, {name: as_dtype(entries[name].dtype) for name in wanted})
+    selection = {name: name for name in (entries if names is None else names)}
+    places = broadcast_prefix(shardings, selection, is_leaf=lambda x: x is None)
+    warn_narrowed(function, {name: as_dtype(entries[name].dtype) for name in selection})
     return {
         name: _load_array(file, entries[name], sharding)
-        for name, sharding in zip(sorted(wanted), places, strict=True)
+        for name, sharding in zip(sorted(selection), places, strict=True)
     }
 
 
@@ -290,11 +290,11 @@ def _read_entries(path: Path, function: str) -> dict[str, Entry]:
     try:
         header = json.loads(text)
         header.pop(_METADATA, None)
-        found = {
+        fields = {
             name: (_DTYPES[e["dtype"]], tuple(e["shape"]), *e["data_offsets"])
             for name, e in header.items()
         }
-        ordered = sorted(found.items(), key=lambda item: item[1][2:])
+        ordered = sorted(fields.items(), key=lambda item: item[1][2:])
         at, entries = 0, {}
         for name, (dtype, shape, start, stop) in ordered:
             entries[name] = entry = Entry(dtype, shape, 8 + length + start)

@@ -114,13 +114,13 @@ class ZarrStore:
         self.group[name][index or ...] = values
 
     def read(self, name: str, facts: ArrayFacts, index: Index) -> np.ndarray:
-        found = self.group[name]
-        if found.shape != facts.shape or found.dtype != facts.stored:
+        array = self.group[name]
+        if array.shape != facts.shape or array.dtype != facts.stored:
             raise ValueError(
                 f"checkpoints.load: the zarr array {name!r} must be {facts.stored}"
-                f"{list(facts.shape)}; got {found.dtype}{list(found.shape)}; restore it"
+                f"{list(facts.shape)}; got {array.dtype}{list(array.shape)}; restore it"
             )
-        return np.asarray(found[index or ...])
+        return np.asarray(array[index or ...])
 
 
 def _chunks(facts: ArrayFacts) -> tuple[int, ...]:

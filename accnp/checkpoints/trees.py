@@ -24,16 +24,16 @@ def leaf_paths(tree: Any, function: str) -> dict[str, Any]:
     Raises:
         ValueError: two leaves have one name, such as those of the keys 1 and "1".
     """
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for path, leaf in tree_flatten_with_path(tree)[0]:
         name = "/".join(map(_path_component, path)) or "value"
-        if name in found:
+        if name in leaves:
             raise ValueError(
                 f"{function}: each leaf needs its own name; got two of the name {name!r}; rename "
                 "one of the keys"
             )
-        found[name] = leaf
-    return found
+        leaves[name] = leaf
+    return leaves
 
 
 def _path_component(entry: Any) -> str:
@@ -67,13 +67,13 @@ def structure_of(tree: Any, names: Any) -> Any:
     children = [structure_of(x, names) for _, x in pairs]
     if None in children:
         return None
-    found = [[k, c] for (k, _), c in zip(pairs, children)] if kind == "dict" else children
-    return {kind: found}
+    content = [[k, c] for (k, _), c in zip(pairs, children)] if kind == "dict" else children
+    return {kind: content}
 
 
 def _is_leaf(tree: Any) -> bool:
-    found = tree_flatten_with_path(tree)[0]
-    return len(found) == 1 and not found[0][0]
+    leaves = tree_flatten_with_path(tree)[0]
+    return len(leaves) == 1 and not leaves[0][0]
 
 
 def tree_of(structure: Any, leaves: dict[str, Any]) -> Any:

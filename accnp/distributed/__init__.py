@@ -106,12 +106,13 @@ def initialize(
     if any(name in os.environ for name in LAUNCHERS):
         world = imported("accnp.runtime.mpi").connect()
         index, count = world.rank, world.size
-    given = ("num_processes", num_processes, count), ("process_id", process_id, index)
-    for name, asked, found in given:
-        if asked is not None and asked != found:
+    checks = ("num_processes", num_processes, count), ("process_id", process_id, index)
+    for name, requested, actual in checks:
+        if requested is not None and requested != actual:
             raise ValueError(
-                f"distributed.initialize: MPI says that {name} is {found}; got {name}={asked}; "
-                f"start the program with mpiexec -n {num_processes or count}, or leave it out"
+                f"distributed.initialize: MPI says that {name} is {actual}; got "
+                f"{name}={requested}; start the program with mpiexec -n "
+                f"{num_processes or count}, or leave it out"
             )
     device.join(index, count)
     if count > 1:

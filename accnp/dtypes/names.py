@@ -238,9 +238,9 @@ def as_dtype(x: Any) -> DType:
         return x
     if isinstance(x, str):
         return DTYPES.get(x) or as_dtype(np.dtype(x))
-    found = getattr(x, "dtype", None)
-    if isinstance(found, np.dtype | ExtendedDType):
-        return as_dtype(found)
+    attribute = getattr(x, "dtype", None)
+    if isinstance(attribute, np.dtype | ExtendedDType):
+        return as_dtype(attribute)
     return np.dtype(x)
 
 
@@ -429,7 +429,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     dtype('float32')
     """
     try:
-        asked = as_dtype(dtype)
+        requested = as_dtype(dtype)
     except TypeError as error:  # the message of NumPy does not name the function
         known = [str(name) for name in _SUPPORTED] if isinstance(dtype, str) else []
         near = importlib.import_module("accnp.error_texts").suggestion(str(dtype), known)
@@ -437,27 +437,27 @@ def requested_dtype(dtype: Any, function: str) -> DType:
             f"{function}: unknown dtype ({error}); got dtype={dtype!r}; "
             f"{near or 'pass a dtype, or the name of one'}"
         ) from None
-    given = check_supported(asked, function)
-    if isinstance(given, ExtendedDType):
+    explicit = check_supported(requested, function)
+    if isinstance(explicit, ExtendedDType):
         raise KeyArrayError(
-            f"{function}: arrays of numbers cannot have dtype {given.name}; make keys with "
+            f"{function}: arrays of numbers cannot have dtype {explicit.name}; make keys with "
             "random.key or random.wrap_key_data"
         )
-    result = canonicalize_dtype(given)
-    if result != given and config.explicit_x64_dtypes != "warn" and dtype not in _PYTHON_TYPES:
+    result = canonicalize_dtype(explicit)
+    if result != explicit and config.explicit_x64_dtypes != "warn" and dtype not in _PYTHON_TYPES:
         if config.explicit_x64_dtypes == "allow":
-            return given
+            return explicit
         raise ValueError(
-            f"{function}: Explicitly requested dtype {given} is not available; got dtype={dtype!r} "
-            "while 64-bit types are off and explicit_x64_dtypes is 'error'; set jax_enable_x64, or "
-            "explicit_x64_dtypes to 'allow'"
+            f"{function}: Explicitly requested dtype {explicit} is not available; got "
+            f"dtype={dtype!r} while 64-bit types are off and explicit_x64_dtypes is 'error'; set "
+            "jax_enable_x64, or explicit_x64_dtypes to 'allow'"
         )
     # Python's own types (float, int) mean the default width, so they do not warn.
-    if result != given and dtype not in _PYTHON_TYPES:
+    if result != explicit and dtype not in _PYTHON_TYPES:
         warn(
-            f"Explicitly requested dtype {given} requested in {function.removeprefix('jnp.')} is "
-            f"not available, and will be truncated to dtype {result}: 64-bit types are off; call "
-            'accnp.config.update("jax_enable_x64", True) to enable them',
+            f"Explicitly requested dtype {explicit} requested in {function.removeprefix('jnp.')} "
+            f"is not available, and will be truncated to dtype {result}: 64-bit types are off; "
+            'call accnp.config.update("jax_enable_x64", True) to enable them',
         )
     return result
 

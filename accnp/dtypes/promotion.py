@@ -82,9 +82,9 @@ def value_type(x: Any) -> WeakType:
     (dtype('float32'), True)
     """
     python = _PYTHON_64 if config.x64 else _PYTHON_32
-    found = python.get(type(x))
-    if found is not None:
-        return found
+    weak_type = python.get(type(x))
+    if weak_type is not None:
+        return weak_type
     dtype = getattr(x, "dtype", None)
     if dtype is not None:
         return canonicalize_dtype(dtype, True), bool(getattr(x, "weak_type", False))
@@ -162,10 +162,10 @@ _STRICT_EDGES: dict[str, tuple[str, ...]] = {
 @lru_cache(maxsize=128)
 def _upper_bounds(node: str, strict: bool) -> frozenset[str]:
     edges = _STRICT_EDGES if strict else _EDGES
-    found = {node}
+    bounds = {node}
     for upper in edges[node]:
-        found |= _upper_bounds(upper, strict)
-    return frozenset(found)
+        bounds |= _upper_bounds(upper, strict)
+    return frozenset(bounds)
 
 
 def _bound(nodes: frozenset[str], strict: bool) -> str:

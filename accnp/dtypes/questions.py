@@ -150,10 +150,10 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     >>> jnp.isdtype(jnp.float32, "real floating")
     True
     """
-    given = as_dtype(dtype)
+    dtype_object = as_dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(one, str) and one in _KINDS:
-            if issubclass(_scalar_class(given), _KINDS[one]):
+            if issubclass(_scalar_class(dtype_object), _KINDS[one]):
                 return True
             continue
         if not (isinstance(one, str | np.dtype | type | ExtendedDType) or hasattr(one, "dtype")):
@@ -162,7 +162,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
                 "example 'integral'"
             )
         try:
-            same = as_dtype(one) == given
+            same = as_dtype(one) == dtype_object
         except TypeError:
             names = ", ".join(map(repr, _KINDS))
             raise ValueError(
@@ -248,11 +248,11 @@ class FloatLimits:
     tiny: float
 
     def __init__(self, dtype: DType) -> None:
-        found = ml_dtypes.finfo(dtype)
+        info = ml_dtypes.finfo(dtype)
         for name, kind in FloatLimits.__annotations__.items():
-            value = getattr(found, name)
+            value = getattr(info, name)
             setattr(self, name, float(value) if kind == "float" else value)
-        self._texts = repr(found), str(found)
+        self._texts = repr(info), str(info)
 
     def __repr__(self) -> str:
         return self._texts[0]
@@ -367,13 +367,13 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     """
     if dtype is None:
         raise ValueError("dtypes.itemsize_bits: dtype cannot be None; name one")
-    given = as_dtype(dtype)
-    if isinstance(given, ExtendedDType):
-        return 8 * given.itemsize
-    if given in CATEGORY:
-        digits = "".join(c for c in given.name.split("_")[0] if c.isdigit())
+    dtype_object = as_dtype(dtype)
+    if isinstance(dtype_object, ExtendedDType):
+        return 8 * dtype_object.itemsize
+    if dtype_object in CATEGORY:
+        digits = "".join(c for c in dtype_object.name.split("_")[0] if c.isdigit())
         return int(digits)
-    return 8 * given.itemsize
+    return 8 * dtype_object.itemsize
 
 
 def to_inexact(dtype: DType) -> DType:

@@ -191,13 +191,13 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
 
 
 def _check_shape(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
-    x, wanted = wrap(as_node(image, name)), as_shape(shape, name)
-    if len(wanted) != x.ndim:
+    x, new_shape = wrap(as_node(image, name)), as_shape(shape, name)
+    if len(new_shape) != x.ndim:
         raise ValueError(
-            f"{name}: the shape must have as many axes as the image; got {wanted} for {x.shape}; "
-            "name all sizes, with those that stay"
+            f"{name}: the shape must have as many axes as the image; got {new_shape} for "
+            f"{x.shape}; name all sizes, with those that stay"
         )
-    return x, wanted
+    return x, new_shape
 
 
 @api_boundary
@@ -243,22 +243,22 @@ def resize(
     >>> jnp.image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
     """
-    x, wanted = _check_shape("image.resize", image, shape)
+    x, new_shape = _check_shape("image.resize", image, shape)
     how = _method(method)
-    axes = [d for d in range(x.ndim) if x.shape[d] != wanted[d]]
+    axes = [d for d in range(x.ndim) if x.shape[d] != new_shape[d]]
     if any(not x.shape[d] for d in axes):
         raise IncompatibleShapesError(
             f"image.resize: an axis without elements cannot grow; got shape {x.shape}; pass some"
         )
     if how is ResizeMethod.NEAREST:
         for d in axes:
-            middle = (np.arange(wanted[d], dtype=np.float32) + 0.5) * np.float32(x.shape[d])
-            nearest = np.floor(middle / np.float32(wanted[d])).astype(np.int32)
+            middle = (np.arange(new_shape[d], dtype=np.float32) + 0.5) * np.float32(x.shape[d])
+            nearest = np.floor(middle / np.float32(new_shape[d])).astype(np.int32)
             x = x[(*[slice(None)] * d, nearest)]
         return x
     x = wrap(promote_inexact("image.resize", x)[0])
-    scale = [wanted[d] / x.shape[d] if wanted[d] else 1.0 for d in axes]
-    return _resample(x, wanted, axes, scale, [0.0] * len(axes), how, antialias, precision)
+    scale = [new_shape[d] / x.shape[d] if new_shape[d] else 1.0 for d in axes]
+    return _resample(x, new_shape, axes, scale, [0.0] * len(axes), how, antialias, precision)
 
 
 @api_boundary
@@ -314,17 +314,17 @@ def scale_and_translate(
     Array([0., 1., 2.], dtype=float32)
     """
     name = "image.scale_and_translate"
-    x, wanted = _check_shape(name, image, shape)
+    x, new_shape = _check_shape(name, image, shape)
     how = _method(method)
     if how is ResizeMethod.NEAREST:
         raise ValueError(f"{name}: unknown method; got {method!r}; use 'linear'")
     x = wrap(promote_inexact(name, x)[0])
     axes = [as_axis(d, x.ndim, name) for d in spatial_dims]
     factors, shifts = (wrap(n) for n in promote_inexact(name, scale, translation))
-    for given, what in ((factors, "scale"), (shifts, "translation")):
-        if given.shape != (len(axes),):
+    for numbers, what in ((factors, "scale"), (shifts, "translation")):
+        if numbers.shape != (len(axes),):
             raise ValueError(
                 f"{name}: {what} must have one number for each of {len(axes)} axes; got shape "
-                f"{given.shape}; pass that many"
+                f"{numbers.shape}; pass that many"
             )
-    return _resample(x, wanted, axes, factors, shifts, how, antialias, precision)
+    return _resample(x, new_shape, axes, factors, shifts, how, antialias, precision)

@@ -45,10 +45,10 @@ def _is_differentiable(x: Any) -> bool:
     return dtype != float0 and dtype_kind(dtype) in "fc"
 
 
-def _tolerance(dtype: np.dtype, given: Tolerance) -> float:
-    if given is not None and not isinstance(given, dict):
-        return given
-    for kind, value in (given or {}).items():
+def _tolerance(dtype: np.dtype, tolerance: Tolerance) -> float:
+    if tolerance is not None and not isinstance(tolerance, dict):
+        return tolerance
+    for kind, value in (tolerance or {}).items():
         if np.dtype(kind) == dtype:
             return value
     if dtype in _ALONE:
@@ -105,10 +105,10 @@ def _same_types(xs: Sequence[Any], ys: Sequence[Any], what: str) -> None:
         if what == "values":
             expected = _dtype(x)
         # NumPy and Python numbers have 64 bits; functions see them in the enabled dtypes.
-        found = _dtype(y)
-        same = found == expected or (
-            float0 not in (found, expected)
-            and canonicalize_dtype(found) == canonicalize_dtype(expected)
+        actual = _dtype(y)
+        same = actual == expected or (
+            float0 not in (actual, expected)
+            and canonicalize_dtype(actual) == canonicalize_dtype(expected)
         )
         assert same, f"{what}: dtypes differ; got {_dtype(y)} for {_dtype(x)}"
 
