@@ -136,10 +136,10 @@ def _bisect(options: argparse.Namespace, kernels: Sequence[Kernel], target: Targ
         def is_right(candidate: Kernel, at: int = at) -> bool:
             changed = [*kernels[:at], candidate, *kernels[at + 1 :]]
             try:
-                found = _run_last(changed, options)
+                actual = _run_last(changed, options)
             except (ValueError, IndexError, OverflowError):
                 return False
-            return all(a.tobytes() == found[name].tobytes() for name, a in expected.items())
+            return all(a.tobytes() == actual[name].tobytes() for name, a in expected.items())
 
         wrong = bisect(kernel, target, is_right)
         if wrong is not None:
@@ -167,24 +167,24 @@ def _integers(options: argparse.Namespace, kernel: Kernel) -> dict[str, int]:
     first, last = options.range
     if first > last:
         raise ValueError(f"--range: expected LO <= HI; got {first} {last}")
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for word in options.integers:
         name, _, value = word.partition("=")
         if not value.removeprefix("-").isdecimal() or len(value) > 19:
             raise ValueError(f"--integers: expected NAME=VALUE with an integer; got {word!r}")
-        if name in found:
+        if name in values:
             raise ValueError(f"--integers gives {name} twice")
-        found[name] = int(value)
-    unknown = found.keys() - {v.name for v in kernel.integers}
+        values[name] = int(value)
+    unknown = values.keys() - {v.name for v in kernel.integers}
     if unknown:
         raise ValueError(f"--integers: the kernel has no {', '.join(sorted(unknown))}")
-    short = [v.name for v in kernel.long if found.get(v.name, LONG) < LONG]
+    short = [v.name for v in kernel.long if values.get(v.name, LONG) < LONG]
     if short:
         raise ValueError(f"--integers: the kernel needs {LONG} or more for {', '.join(short)}")
-    missing = [v.name for v in kernel.integers if v.name not in found]
+    missing = [v.name for v in kernel.integers if v.name not in values]
     if missing:
         raise ValueError(f"--integers must give {', '.join(missing)}")
-    return found
+    return values
 
 
 def _run_last(kernels: Sequence[Kernel], options: argparse.Namespace) -> dict[str, np.ndarray]:

@@ -62,11 +62,11 @@ class DiskCache:
         """
         if self._private is not None:
             return self._private
-        found = private_folder(self.folder)
-        if found is None:
+        folder = private_folder(self.folder)
+        if folder is None:
             return self.folder
-        self._private = found
-        return found
+        self._private = folder
+        return folder
 
     def key(self, identity: tuple[str, ...], machine: str) -> str:
         """Return the key of a kernel: a digest of its identity, the machine and the versions."""
@@ -159,7 +159,7 @@ class DiskCache:
     def prune(self) -> int:
         """Remove the least recently used entries until the folder is well below its limit, and the
         temporary files of killed writers. Returns the number of removed files."""
-        found: list[tuple[float, int, str]] = []
+        files: list[tuple[float, int, str]] = []
         removed = 0
         place = self.place
         if self._private is None:
@@ -177,12 +177,12 @@ class DiskCache:
                             os.unlink(entry.path)
                             removed += 1
                         else:
-                            found.append((status.st_mtime, status.st_size, entry.path))
+                            files.append((status.st_mtime, status.st_size, entry.path))
         except OSError:
             return 0
-        total = sum(size for _, size, _ in found)
+        total = sum(size for _, size, _ in files)
         if total > self.limit:
-            for _, size, path in sorted(found):
+            for _, size, path in sorted(files):
                 if total <= self.limit * 3 // 4:
                     break
                 with contextlib.suppress(OSError):
@@ -193,13 +193,13 @@ class DiskCache:
 
     def sizes(self) -> list[int]:
         """Return the sizes of the entries in bytes."""
-        found: list[int] = []
+        file_sizes: list[int] = []
         with contextlib.suppress(OSError), os.scandir(self.place) as entries:
             for entry in entries:
                 if entry.name.endswith(".obj"):
                     with contextlib.suppress(OSError):
-                        found.append(entry.stat(follow_symlinks=False).st_size)
-        return found
+                        file_sizes.append(entry.stat(follow_symlinks=False).st_size)
+        return file_sizes
 
     def _report_error(self, what: str, error: OSError) -> None:
         if not self._complained:
@@ -238,15 +238,15 @@ def compiler_stamp(cache: DiskCache | None = None) -> str:
 
     A cache stores it in its entry of the versions.
     """
-    found = _stamps.get("compiler")
-    if found is None:
+    stamp = _stamps.get("compiler")
+    if stamp is None:
         if cache is not None:
             cache.key((), "")
-            found = _stamps["versions"].split()[1]
+            stamp = _stamps["versions"].split()[1]
         else:
-            found = _digest_of(_compiler_files())
-        _stamps["compiler"] = found
-    return found
+            stamp = _digest_of(_compiler_files())
+        _stamps["compiler"] = stamp
+    return stamp
 
 
 def _compiler_files() -> list[str]:
@@ -257,20 +257,20 @@ def _compiler_files() -> list[str]:
     """
     here = os.path.dirname(os.path.abspath(__file__))
     library = os.path.join(here, "library")
-    found: list[str] = []
+    paths: list[str] = []
     for folder, folders, names in os.walk(here):
         if folder == here:
             folders.remove("fusion")
         elif folder == library:
             folders.clear()
-        found += [os.path.join(folder, name) for name in names if name.endswith(".py")]
-    return sorted(found)
+        paths += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+    return sorted(paths)
 
 
 def _libraries() -> list[str]:
     """Return the files with the versions of the libraries: importing Numba would take 0.4 s."""
-    found = [PathFinder.find_spec(library) for library in _LIBRARIES]
-    places = [os.path.dirname(spec.origin) for spec in found if spec and spec.origin]
+    specs = [PathFinder.find_spec(library) for library in _LIBRARIES]
+    places = [os.path.dirname(spec.origin) for spec in specs if spec and spec.origin]
     return sorted(filter(os.path.exists, [os.path.join(p, "_version.py") for p in places]))
 
 

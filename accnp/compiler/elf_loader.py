@@ -59,12 +59,12 @@ def join_images(images: Sequence[bytes]) -> bytes:
 
 
 def _split_images(data: bytes) -> list[bytes]:
-    found: list[bytes] = []
+    images: list[bytes] = []
     while data:
         (size,) = _FRAME.unpack_from(data)
-        found.append(data[_FRAME.size : _FRAME.size + size])
+        images.append(data[_FRAME.size : _FRAME.size + size])
         data = data[_FRAME.size + size :]
-    return found
+    return images
 
 
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
@@ -76,9 +76,9 @@ def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
         image = _Image(images, outer)
         if config.code_symbols:
             imported("accnp.compiler.code_symbols").publish(kernel, image.functions())
-        found = image.addresses
+        symbol_addresses = image.addresses
         image.code.kernels = kernels
-        return [found[symbol] for symbol in symbols], image.code
+        return [symbol_addresses[symbol] for symbol in symbols], image.code
     except (_UnknownError, KeyError, struct.error):
         objects = imported("accnp.compiler.llvm.objects")
         addresses, code = objects.link(images, outer, symbols)
@@ -215,23 +215,23 @@ class _Image:
         struct.pack_into("<I", self.bytes, place, word | bits)
 
     def _find_external(self, name: str) -> int:
-        found = self.outer.get(name)
-        if found is None:
-            found = executable_memory.find_function(name)
-        if found is None:
-            found = _find_numba_function(name)
-        if found is None:
+        address = self.outer.get(name)
+        if address is None:
+            address = executable_memory.find_function(name)
+        if address is None:
+            address = _find_numba_function(name)
+        if address is None:
             raise RuntimeError(f"load: no loaded library has the function {name}")
-        return found
+        return address
 
     def _slot(self, target: int) -> int:
         """Return the address of a jump to an address, which follows the jump."""
-        found = self.slots.get(target)
-        if found is None:
-            found = self.slots[target] = -(-self.free // 16) * 16
-            self.bytes[found : found + 16] = _JUMPS[self.machine] + struct.pack("<Q", target)
-            self.free = found + 16
-        return self.base + found
+        offset = self.slots.get(target)
+        if offset is None:
+            offset = self.slots[target] = -(-self.free // 16) * 16
+            self.bytes[offset : offset + 16] = _JUMPS[self.machine] + struct.pack("<Q", target)
+            self.free = offset + 16
+        return self.base + offset
 
 
 class _Section:
@@ -319,13 +319,13 @@ class _File:
 
     def exported(self, base: int) -> dict[str, int]:
         """Return the addresses of the symbols that are visible to other files."""
-        found: dict[str, int] = {}
+        addresses: dict[str, int] = {}
         for x in self.symbols:
             if x.shared and x.section != _UNDEFINED:
                 address = self.address(x, base)
                 assert address is not None
-                found[x.name] = address
-        return found
+                addresses[x.name] = address
+        return addresses
 
 
 def _find_numba_function(name: str) -> int | None:

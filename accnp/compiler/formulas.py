@@ -204,9 +204,9 @@ def converted(x: Expr, to: DType) -> Expr:
     if of == to:
         return x
     if isinstance(x, Const):
-        found = _constant_as(x, to)
-        if found is not None:
-            return found
+        const = _constant_as(x, to)
+        if const is not None:
+            return const
     if isinstance(x, Call):
         whole = of.kind in ("int", "uint") and to.kind in ("int", "uint") and to.size <= of.size
         rounded = (of, to) == (F8, F4) and x.function in _ROUNDED
@@ -236,6 +236,6 @@ def _narrow_exactly(x: Expr, to: DType) -> Expr | None:
     if isinstance(x, Const):
         return _constant_as(x, to)
     if isinstance(x, Call) and dtype(x).kind in ("int", "uint"):
-        found = converted(x, to)
-        return None if isinstance(found, Cast) else found
+        narrow = converted(x, to)
+        return None if isinstance(narrow, Cast) else narrow
     return None

@@ -238,12 +238,12 @@ def get_kernel(
 
 
 def _known_kernel(key: _Key) -> Kernel | None:
-    found = _kernels.get(key) or _kernels.recall(key)
-    if found is None:
-        found = _alive.get(key)
-        if found is not None:
-            _kernels.store(key, found)
-    return found
+    kernel = _kernels.get(key) or _kernels.recall(key)
+    if kernel is None:
+        kernel = _alive.get(key)
+        if kernel is not None:
+            _kernels.store(key, kernel)
+    return kernel
 
 
 def find_kernel(
@@ -517,8 +517,8 @@ def _lowered_program(
     run_passes = imported("accnp.compiler.pipeline").run_passes
     done = run_passes(program, target, check=config.enable_checks)
     write_function = imported("accnp.compiler.llvm.lower").write_function
-    made = write_function(done, target.vector_bytes, fastmath)
-    return made.text(_objects().ENTRY_ATTRIBUTES), [*made.linked], []
+    function = write_function(done, target.vector_bytes, fastmath)
+    return function.text(_objects().ENTRY_ATTRIBUTES), [*function.linked], []
 
 
 def _calls_users(source: str) -> bool:
@@ -553,12 +553,12 @@ def _lower_with_numba(
         )
 
     try:
-        made, kept = run_uninterrupted(make)
+        address, code = run_uninterrupted(make)
     except ValueError:
         raise
     except Exception as error:
         raise _make_compile_error(source, name, signature, error) from error
-    return [made], kept, "compiled"
+    return [address], code, "compiled"
 
 
 def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
@@ -587,9 +587,9 @@ def address_of(symbol: str) -> int | None:
         (address,), code = native_code((symbol, text), text, (symbol,))
         _called.append(code)
         return address
-    found, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
+    addresses, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
     _called.append(kernels)
-    return found.get(symbol)
+    return addresses.get(symbol)
 
 
 def _stamp() -> str:
@@ -619,8 +619,8 @@ def disk_cache() -> DiskCache | None:
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:
         return None
-    found = _disk
-    if found is None or found.folder != os.fspath(folder):
-        found = _disk = _cache_module().DiskCache(folder)
-    found.limit = config.cache_max_bytes
-    return found
+    cache = _disk
+    if cache is None or cache.folder != os.fspath(folder):
+        cache = _disk = _cache_module().DiskCache(folder)
+    cache.limit = config.cache_max_bytes
+    return cache

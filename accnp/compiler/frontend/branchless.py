@@ -33,10 +33,10 @@ class Branchless(Expressions):
 
     def result(self) -> Expr:
         """Return what the function returns."""
-        found = self.block(self.tree.body)
-        if found is None:
+        value = self.block(self.tree.body)
+        if value is None:
             raise Unsupported("a way that returns nothing", self.tree)
-        return found
+        return value
 
     def let(self, name: str, value: Expr) -> Var:
         return self.out.let(name, value)
@@ -50,9 +50,9 @@ class Branchless(Expressions):
                 if isinstance(node, ast.Return) and node.value is not None:
                     return self.expr(node.value)
                 if isinstance(node, ast.If):
-                    found = self.branch(node, nodes[k + 1 :])
-                    if found is not None:
-                        return found
+                    value = self.branch(node, nodes[k + 1 :])
+                    if value is not None:
+                        return value
                 else:
                     self.statement(node)
             except Unsupported as error:
@@ -63,9 +63,9 @@ class Branchless(Expressions):
     def side(self, nodes: Sequence[ast.stmt]) -> tuple[Expr | None, Values]:
         """Return the value that statements return, and the values of names after them."""
         before = dict(self.values)
-        found = self.block(nodes)
+        value = self.block(nodes)
         after, self.values = self.values, before
-        return found, after
+        return value, after
 
     def branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> Expr | None:
         test = self.kept("test", self.test(node.test))

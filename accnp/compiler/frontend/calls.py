@@ -39,10 +39,10 @@ def resolve_call(name: str, args: Sequence[Expr]) -> tuple[Type | None, tuple[Ex
     Unsupported
         If a conversion is not allowed.
     """
-    found = find_intrinsic(name, [dtype(a) for a in args])
-    if found is None:
+    intrinsic = find_intrinsic(name, [dtype(a) for a in args])
+    if intrinsic is None:
         return None
-    result, params, _ = found
+    result, params, _ = intrinsic
     return result, tuple([convert_argument(a, t) for a, t in zip(args, params, strict=True)])
 
 

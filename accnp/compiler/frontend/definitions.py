@@ -34,16 +34,16 @@ def is_defined(name: str) -> bool:
 def with_definitions(source: str) -> str:
     """Return the source of a kernel, preceded by the functions that it calls; each function comes
     after those that it calls."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
 
     def visit(text: str) -> None:
         for mark in _MARK.findall(text):
-            if mark in _texts and mark not in found and f"def {mark}(" not in text:
+            if mark in _texts and mark not in texts and f"def {mark}(" not in text:
                 visit(_texts[mark])
-                found[mark] = _texts[mark]
+                texts[mark] = _texts[mark]
 
     visit(source)
-    return "\n".join([*found.values(), source]) if found else source
+    return "\n".join([*texts.values(), source]) if texts else source
 
 
 def keep_linked(name: str, text: str) -> None:
@@ -54,5 +54,5 @@ def keep_linked(name: str, text: str) -> None:
 
 def with_linked(source: str) -> str:
     """Return the source of a kernel for Numba, preceded by the functions compiled for it."""
-    found = [_linked[name] for name in dict.fromkeys(_MARK.findall(source)) if name in _linked]
-    return "\n".join([*found, source])
+    texts = [_linked[name] for name in dict.fromkeys(_MARK.findall(source)) if name in _linked]
+    return "\n".join([*texts, source])

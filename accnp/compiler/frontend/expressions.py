@@ -105,10 +105,10 @@ class Expressions:
         raise Unsupported(f"the expression {ast.unparse(x)}", x)
 
     def name(self, name: str) -> Expr:
-        found = self.values.get(name)
-        if not isinstance(found, Const | Var):
+        value = self.values.get(name)
+        if not isinstance(value, Const | Var):
             raise Unsupported(f"{name} may have no value")
-        return found
+        return value
 
     def module_of(self, x: ast.expr) -> str:
         """Return the name of the module of which an expression is a member, or ""."""
@@ -131,12 +131,12 @@ class Expressions:
             return call("pow", base, other)
         if not 1 <= exponent.value <= SQUARINGS:
             raise Unsupported(_POWERS)
-        found = base
+        product = base
         for bit in bin(exponent.value)[3:]:
-            found = self.kept("power", computed("mul", found, found))
+            product = self.kept("power", computed("mul", product, product))
             if bit == "1":
-                found = self.kept("power", computed("mul", found, base))
-        return found
+                product = self.kept("power", computed("mul", product, base))
+        return product
 
     def unary(self, x: ast.UnaryOp) -> Expr:
         value = self.expr(x.operand)
@@ -152,15 +152,15 @@ class Expressions:
         values = [self.expr(v) for v in (x.left, *x.comparators)]
         if len(values) > 2:  # those in the middle are compared twice
             values = [self.kept("side", v) for v in values]
-        found: Expr | None = None
+        result: Expr | None = None
         for op, a, b in zip(x.ops, values, values[1:], strict=False):
             known = COMPARE.get(type(op))
             if known is None:
                 raise Unsupported(f"the comparison {symbol_of(op)}")
             test = compare_numbers(known, a, b)
-            found = test if found is None else call("and", found, test)
-        assert found is not None
-        return found
+            result = test if result is None else call("and", result, test)
+        assert result is not None
+        return result
 
     def call(self, x: ast.Call) -> Expr:
         if x.keywords:
@@ -172,11 +172,11 @@ class Expressions:
         name = x.func.attr if isinstance(x.func, ast.Attribute) else ""
         if isinstance(x.func, ast.Name) and x.func.id not in self.values:
             module, name = "builtins", x.func.id
-        found = number_function(module, name, arguments, self.kept) if module else None
-        if found is None:
+        value = number_function(module, name, arguments, self.kept) if module else None
+        if value is None:
             of = ", ".join([dtype(a).token for a in arguments])
             raise Unsupported(f"no function {ast.unparse(x.func)} of ({of})", x)
-        return found
+        return value
 
     def truth(self, x: Expr) -> Expr:
         return cast_to(x, B1)

@@ -53,8 +53,8 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
     kinds = {d.numpy: d for d in DTYPES.values()}
     users = UserFunctions(functions_of(with_definitions(name)), Written(set()), by_numba=False)
     try:
-        given = [Var(f"x{n}", kinds[k]) for n, k in enumerate(of)]
-        return number_type(users.call(name, given)).numpy
+        arguments = [Var(f"x{n}", kinds[k]) for n, k in enumerate(of)]
+        return number_type(users.call(name, arguments)).numpy
     except (Unsupported, KeyError):
         return None
 
@@ -119,20 +119,20 @@ class UserFunctions:
             raise Unsupported(f"{name} calls itself")
         if not self.active:
             self.left = LARGEST
-        kept = [
+        values = [
             a if isinstance(a, Const | Var) else self.out.let(n, a)
             for n, a in zip(names, arguments, strict=True)
         ]
         self.active.append(name)
         begin, depth = len(self.out.blocks[-1]), len(self.out.blocks)
         try:
-            given = dict(zip(names, kept, strict=True))
-            return self.written(tree, {**self.constants, **given}, branches)
+            bindings = dict(zip(names, values, strict=True))
+            return self.written(tree, {**self.constants, **bindings}, branches)
         except Unsupported:
             if not self.by_numba or not branches:
                 raise
             del self.out.blocks[depth:], self.out.blocks[-1][begin:]
-            return self.linked(name, kept)
+            return self.linked(name, values)
         finally:
             self.active.pop()
 
@@ -146,12 +146,12 @@ class UserFunctions:
         for other in sorted(names_in(*tree.body) & self.functions.keys()):
             self.check(other)
 
-    def written(self, tree: ast.FunctionDef, given: Values, branches: bool) -> Expr:
+    def written(self, tree: ast.FunctionDef, bindings: Values, branches: bool) -> Expr:
         begin, depth, left = len(self.out.blocks[-1]), len(self.out.blocks), self.left
         try:
             if has_loops(tree):
                 raise Unsupported("a loop")
-            return Branchless(tree, dict(given), self, self.out).result()
+            return Branchless(tree, dict(bindings), self, self.out).result()
         except Unsupported:
             if not branches:
                 raise
@@ -159,7 +159,9 @@ class UserFunctions:
         self.left = left
         if tree.name not in self.structured:
             self.structured[tree.name] = without_jumps(tree)
-        return StructuredFunction(self.structured[tree.name], dict(given), self, self.out).result()
+        return StructuredFunction(
+            self.structured[tree.name], dict(bindings), self, self.out
+        ).result()
 
     def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """Return the call of a function that Numba compiles."""
@@ -175,7 +177,7 @@ class UserFunctions:
             define_linked(mark, len(arguments), functools.partial(compiled, name, mark, module))
             own = [f'@numba.njit(error_model="numpy")\n{ast.unparse(f)}\n' for f in functions]
             keep_linked(mark, "\n".join([header, "import numba", *own, f"{mark} = {name}", ""]))
-        found = resolve_call(mark, arguments)
-        if found is None or found[0] is None:
+        typed_call = resolve_call(mark, arguments)
+        if typed_call is None or typed_call[0] is None:
             raise Unsupported(f"a call of {name}, whose result is not a number")
-        return Call(mark, found[1], found[0])
+        return Call(mark, typed_call[1], typed_call[0])

@@ -58,17 +58,17 @@ def split_assignment(
     if not several:
         value = fresh("value")
         pairs = [(t, value) for t in s.targets]
-        made = [_assign(value, s.value, s)]
+        assignments = [_assign(value, s.value, s)]
     elif isinstance(s.value, ast.Tuple) and len(several) == len(s.targets):
         parts = s.value.elts
         if any(len(t.elts) != len(parts) for t in several):
             raise Unsupported("a tuple of another length", s)
         values = [fresh("value") for _ in parts]
-        made = [_assign(v, x, s) for v, x in zip(values, parts, strict=True)]
+        assignments = [_assign(v, x, s) for v, x in zip(values, parts, strict=True)]
         pairs = [p for t in several for p in zip(t.elts, values, strict=True)]
     else:
         raise Unsupported("a tuple as a value", s)
-    return [*made, *[_copy_location(ast.Assign([t], _read(v, s)), s) for t, v in pairs]]
+    return [*assignments, *[_copy_location(ast.Assign([t], _read(v, s)), s) for t, v in pairs]]
 
 
 class _Loop(NamedTuple):
@@ -79,13 +79,13 @@ class _Loop(NamedTuple):
 
 def _exit_kinds(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Return how control leaves statements: "next", "break", "continue" or "return"."""
-    found: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
     for s in body:
         its = _ways_of(s)
-        found |= its - {"next"}
+        kinds |= its - {"next"}
         if "next" not in its:
-            return found
-    return found | {"next"}
+            return kinds
+    return kinds | {"next"}
 
 
 def _ways_of(s: ast.stmt) -> frozenset[str]:
@@ -109,12 +109,12 @@ class _Structured:
         self.result, self.done = self.fresh("result"), self.fresh("done")
 
     def fresh(self, name: str) -> str:
-        found, k = name, 0
-        while found in self.names:
+        unique_name, k = name, 0
+        while unique_name in self.names:
             k += 1
-            found = f"{name}_{k}"
-        self.names.add(found)
-        return found
+            unique_name = f"{name}_{k}"
+        self.names.add(unique_name)
+        return unique_name
 
     def function(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         if falls_through(tree.body):
@@ -129,24 +129,26 @@ class _Structured:
 
     def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
         """Return the statements up to the first one after which control does not continue."""
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for k, s in enumerate(body):
             ways, rest = _ways_of(s), body[k + 1 :]
             if isinstance(s, ast.If):
                 if self.jumps(ways, loop) and rest:
-                    return [*made, *self.divide_branches(s, rest, loop)]
-                made.append(self.make_if(s, self.block(s.body, loop), self.block(s.orelse, loop)))
+                    return [*statements, *self.divide_branches(s, rest, loop)]
+                statements.append(
+                    self.make_if(s, self.block(s.body, loop), self.block(s.orelse, loop))
+                )
             elif isinstance(s, ast.For | ast.While):
-                made += self.loop(s)
+                statements += self.loop(s)
                 if "return" in ways and "next" in ways:
-                    return [*made, *self.after_loop(s, rest, loop)]
+                    return [*statements, *self.after_loop(s, rest, loop)]
                 if "return" in ways and loop is not None:
-                    made.append(_copy_location(ast.Break(), s))
+                    statements.append(_copy_location(ast.Break(), s))
             else:
-                made += self.statement(s, loop)
+                statements += self.statement(s, loop)
             if "next" not in ways:
                 break
-        return made
+        return statements
 
     def jumps(self, ways: frozenset[str], loop: _Loop | None) -> bool:
         """Return whether a statement may skip those after it without leaving a loop."""
@@ -188,8 +190,13 @@ class _Structured:
         if isinstance(s, ast.Return):
             if s.value is None:
                 raise Unsupported("a way that returns nothing", s)
-            made = [_assign(self.result, s.value, s), _assign(self.done, ast.Constant(True), s)]
-            return [*made, _copy_location(ast.Break(), s)] if loop is not None else made
+            assignments = [
+                _assign(self.result, s.value, s),
+                _assign(self.done, ast.Constant(True), s),
+            ]
+            return (
+                [*assignments, _copy_location(ast.Break(), s)] if loop is not None else assignments
+            )
         if isinstance(s, ast.Continue):
             assert loop is not None
             return [_assign(loop.skip, ast.Constant(True), s)]

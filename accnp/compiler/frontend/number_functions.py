@@ -66,10 +66,10 @@ def number_function(module: str, name: str, arguments: Sequence[Expr], keep: _Ke
     if len(of) == 1 and name in _OF_FLOATS:
         return _OF_FLOATS[name](module, keep(name, arguments[0]))
     own = RENAMED.get(name, name)
-    found = resolve(own, tuple(of)) if own in SAME else None
-    if found is None or found[1] != tuple(of) or found[0] is None:
+    intrinsic = resolve(own, tuple(of)) if own in SAME else None
+    if intrinsic is None or intrinsic[1] != tuple(of) or intrinsic[0] is None:
         return None
-    return Call(own, tuple(arguments), found[0])
+    return Call(own, tuple(arguments), intrinsic[0])
 
 
 def _extremum(name: str, arguments: Sequence[Expr], keep: _Keep) -> Expr | None:
@@ -101,8 +101,8 @@ def _make_rounding(name: str) -> Callable[[str, Expr], Expr]:
     """Return a function that returns an integer for `math`, and a float for NumPy."""
 
     def write(module: str, x: Expr) -> Expr:
-        found = call(name, x)
-        return cast_to(found, I8) if module == "math" else found
+        rounded = call(name, x)
+        return cast_to(rounded, I8) if module == "math" else rounded
 
     return write
 

@@ -44,10 +44,10 @@ def number_of(x: Expr) -> DType:
     Unsupported
         If it is an address.
     """
-    found = dtype(x)
-    if not isinstance(found, DType):
+    value_type = dtype(x)
+    if not isinstance(value_type, DType):
         raise Unsupported("an array or address as a number; write a[i] for an element")
-    return found
+    return value_type
 
 
 def constant(value: object) -> Const:
@@ -111,11 +111,11 @@ def _common_dtype(of: Sequence[DType]) -> DType:
 
 def common_type(of: Sequence[Type]) -> Type:
     """Return the type of a name that holds numbers of some types, which is that of Numba."""
-    found = of[0]
+    result = of[0]
     for other in of[1:]:
-        if other != found:
-            found = _unify_types(found, other)
-    return found
+        if other != result:
+            result = _unify_types(result, other)
+    return result
 
 
 def _unify_types(x: Type, y: Type) -> DType:

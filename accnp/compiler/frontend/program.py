@@ -94,13 +94,13 @@ def read_source(
     try:
         constants = constants_of(module)
         for callee, its in (*callees, (name, signature)):
-            found = (programs or {}).get(callee)
-            if found is None:
-                found = read_kernel(
+            program = (programs or {}).get(callee)
+            if program is None:
+                program = read_kernel(
                     trees[callee], its, known, functions, constants, threads,
                     distribute or callee != name, check,
                 )  # fmt: skip
-            read.append(_with_short_vectors(write_users_functions(found)))
+            read.append(_with_short_vectors(write_users_functions(program)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
         *others, kernel = _with_nontemporal_arguments(read)
         return (distribute_steps(kernel) if distribute else kernel), others

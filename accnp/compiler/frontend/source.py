@@ -115,9 +115,9 @@ def read_kernel(
         try:
             verify(kernel)
         except VerificationError as error:
-            found = Unsupported(error.reason)
-            found.line = out.lines.get(id(error.statement), tree.lineno)
-            raise found from None
+            unsupported = Unsupported(error.reason)
+            unsupported.line = out.lines.get(id(error.statement), tree.lineno)
+            raise unsupported from None
     return kernel
 
 
@@ -238,9 +238,9 @@ class _Reader(Expressions, Statements):
         names = [n.id for n in walk(target) if isinstance(n, ast.Name)]
         place, index = self.given(x, 2)
         memory, at = self.memory(place), self.index(index)
-        made = tuple([Var(self.out.fresh(n), memory.element) for n in names])
-        self.out.add(LoadVector(made, memory, at))
-        for name, v in zip(names, made, strict=True):
+        results = tuple([Var(self.out.fresh(n), memory.element) for n in names])
+        self.out.add(LoadVector(results, memory, at))
+        for name, v in zip(names, results, strict=True):
             self.assign(name, cast_to(v, U1) if v.dtype == B1 else v)
 
     def store_vector(self, x: ast.Call) -> None:
@@ -261,11 +261,11 @@ class _Reader(Expressions, Statements):
         token = function.removeprefix("shared_")
         if self.threads and token in DTYPES and token != function:
             return self.share(DTYPES[token], x, name)
-        found = length_of(function)
-        if found is None:
+        array = length_of(function)
+        if array is None:
             return self.expr(x, name)
         self.given(x, 0)
-        of, length, exact = found
+        of, length, exact = array
         self.out.stack.append(Buffer(self.out.fresh(name), of, length, exact))
         return self.out.stack[-1]
 
@@ -296,24 +296,24 @@ class _Reader(Expressions, Statements):
             self.store_vector(x)
             return
         name, args = self.arguments(x)
-        found = resolve_call(name, args)
-        if found is None:
+        typed_call = resolve_call(name, args)
+        if typed_call is None:
             of = ", ".join([dtype(a).token for a in args])
             raise Unsupported(f"no procedure {name} of ({of})", x)
-        result, passed = found
-        made = None if result is None else Var(self.out.fresh(name), result)
-        self.out.add(Do(name, passed, made))
+        result, passed = typed_call
+        var = None if result is None else Var(self.out.fresh(name), result)
+        self.out.add(Do(name, passed, var))
 
-    def run(self, name: str, given: Sequence[ast.expr]) -> None:
+    def run(self, name: str, arguments: Sequence[ast.expr]) -> None:
         """Write a call of another kernel, or one that shares its steps among threads."""
         shared = name == "parallel_for"
         if shared:
-            name = given[0].id if given and isinstance(given[0], ast.Name) else ""
-            given = given[1:]
+            name = arguments[0].id if arguments and isinstance(arguments[0], ast.Name) else ""
+            arguments = arguments[1:]
         if name not in self.callees:
             raise Unsupported(f"a call of {name or 'parallel_for'} without a kernel of this source")
         callee = self.called[name] = self.callees[name]
-        values = [self.expr(a) for a in given]
+        values = [self.expr(a) for a in arguments]
         leading, rest = (values[:5], values[5:]) if shared else (values[:2], values[2:])
         count = len(callee.arguments) + (5 if shared else 2)
         if len(values) != count:
@@ -329,26 +329,26 @@ class _Reader(Expressions, Statements):
     # --- expressions ---
 
     def named(self, name: str) -> Expr | Buffer:
-        found = self.values.get(name)
-        if found is None:
+        value = self.values.get(name)
+        if value is None:
             known = name in assigned(self.tree.body)
             what = "is read where it may have no value" if known else "is not defined"
             if name in self.users.functions or name in TABLE or name in FUNCTIONS or name in DTYPES:
                 what = "is a function, not a number"
             raise Unsupported(f"name {name!r} {what}")
-        return found
+        return value
 
     def name(self, name: str) -> Expr:
         return self.address(self.named(name))
 
     def memory(self, x: ast.expr) -> Memory:
         """Return the memory that an expression denotes."""
-        found = self.named(x.id) if isinstance(x, ast.Name) else self.expr(x)
-        if not isinstance(found, Buffer | Var):
-            found = self.let("p", found)
-        if isinstance(found, Var) and not isinstance(found.dtype, Pointer):
+        place = self.named(x.id) if isinstance(x, ast.Name) else self.expr(x)
+        if not isinstance(place, Buffer | Var):
+            place = self.let("p", place)
+        if isinstance(place, Var) and not isinstance(place.dtype, Pointer):
             raise Unsupported(f"an element of {ast.unparse(x)}, which is a number")
-        return found
+        return place
 
     def index(self, x: ast.expr) -> Expr:
         """Return an expression as an index."""
@@ -388,9 +388,9 @@ class _Reader(Expressions, Statements):
         if of_size and dtype(x) == I8:
             return call("floordiv", x, y)
         if is_index(x, self.indices) and is_index(y, self.indices):
-            found = combined_index(name, x, y)
-            if found is not None:
-                return found
+            index = combined_index(name, x, y)
+            if index is not None:
+                return index
         return computed(name, x, y)
 
     def truth(self, x: Expr) -> Expr:
@@ -436,15 +436,15 @@ class _Reader(Expressions, Statements):
         if result is None:
             result, passed = type_of_call(function, [dtype(a) for a in args]), tuple(args)
         if result is None and function not in TABLE and function not in FUNCTIONS:
-            found = number_function("builtins", function, args, self.kept)
-            if found is not None:
-                return found
+            value = number_function("builtins", function, args, self.kept)
+            if value is not None:
+                return value
             raise Unsupported(f"name {function!r} is not defined", x)
         if result is None:
             of = ", ".join([dtype(a).token for a in args])
             raise Unsupported(f"no function {function} of ({of})", x)
         if function in TABLE and TABLE[function].acts:
-            made = Var(self.out.fresh(name), result)
-            self.out.add(Do(function, passed, made))
-            return made
+            var = Var(self.out.fresh(name), result)
+            self.out.add(Do(function, passed, var))
+            return var
         return Call(function, passed, result)

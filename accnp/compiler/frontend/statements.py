@@ -58,12 +58,12 @@ class Written:
     def fresh(self, name: str) -> str:
         """Return a name that does not exist in the kernel."""
         self.count += 1
-        found = f"{name}_{self.count}"
-        while found in self.used:
+        unique_name = f"{name}_{self.count}"
+        while unique_name in self.used:
             self.count += 1
-            found = f"{name}_{self.count}"
-        self.used.add(found)
-        return found
+            unique_name = f"{name}_{self.count}"
+        self.used.add(unique_name)
+        return unique_name
 
     def add(self, s: Stmt) -> None:
         if self.pure:
@@ -192,18 +192,18 @@ class Statements:
                 self.values[name] = x
                 continue
             x, y = self.alike(x, y)
-            made = Var(self.out.fresh(name), dtype(x))
-            joined.append(Joined(made, x, y))
-            self.values[name] = made
+            var = Var(self.out.fresh(name), dtype(x))
+            joined.append(Joined(var, x, y))
+            self.values[name] = var
         self.out.add(If(test, then, orelse, tuple(joined)))
 
     def alike(self, x: Expr | Buffer | None, y: Expr | Buffer | None) -> tuple[Expr, Expr]:
         """Return two values that a name may have, converted to one type; missing values are 0."""
-        given = [self.address(v) for v in (x, y) if v is not None]
-        of = common_type([dtype(v) for v in given])
-        if len(given) == 2:
-            return as_type(given[0], of), as_type(given[1], of)
-        return (zero(of), given[0]) if x is None else (given[0], zero(of))
+        operands = [self.address(v) for v in (x, y) if v is not None]
+        of = common_type([dtype(v) for v in operands])
+        if len(operands) == 2:
+            return as_type(operands[0], of), as_type(operands[1], of)
+        return (zero(of), operands[0]) if x is None else (operands[0], zero(of))
 
     def address(self, v: Expr | Buffer) -> Expr:
         return Address(v, _ZERO) if isinstance(v, Buffer) else v
@@ -217,14 +217,14 @@ class Statements:
         loop = self.loops[-1]
         values: list[Expr] = []
         for name, head in loop.heads.items():
-            found = self.values.get(name, head)
-            if found is None:
+            value = self.values.get(name, head)
+            if value is None:
                 loop.missing.add(name)
                 values.append(_ZERO)
                 continue
-            found = self.address(found)
-            loop.left.setdefault(name, []).append(dtype(found))
-            values.append(found if head is None else as_type(found, head.dtype))
+            value = self.address(value)
+            loop.left.setdefault(name, []).append(dtype(value))
+            values.append(value if head is None else as_type(value, head.dtype))
         self.out.add(Break(tuple(values)))
 
     def repeat(
@@ -256,20 +256,20 @@ class Statements:
             after, self.values = self.values, dict(before)
             body = tuple(self.out.blocks.pop())
             last = {n: self.address(after[n]) for n in handed if n in after}
-            found = self.types_of(s, types, last, loop)
+            new_types = self.types_of(s, types, last, loop)
             alike = all(
-                found[n] == types[n] if n in types else n in last and n not in loop.missing
-                for n in found
+                new_types[n] == types[n] if n in types else n in last and n not in loop.missing
+                for n in new_types
             )
-            if alike and len(found) == len(handed):
+            if alike and len(new_types) == len(handed):
                 break
-            types, handed = found, [n for n in handed if n in found]
+            types, handed = new_types, [n for n in handed if n in new_types]
             del self.out.stack[stack:]
         for name in names:
             self.values.pop(name, None)
         carried: list[Carried] = []
         for name in handed:
-            var = heads.get(name) or Var(self.out.fresh(name), found[name])
+            var = heads.get(name) or Var(self.out.fresh(name), new_types[name])
             known = before.get(name) if name in heads else None
             start = zero(var.dtype) if known is None else as_type(self.address(known), var.dtype)
             following = as_type(last[name], var.dtype) if name in last else var
@@ -284,20 +284,20 @@ class Statements:
         self, s: ast.For | ast.While, types: dict[str, Type], last: dict[str, Expr], loop: _Loop
     ) -> dict[str, Type]:
         """Return the types of the carried values of a loop, from one translation of its body."""
-        found: dict[str, Type] = {}
+        common_types: dict[str, Type] = {}
         for name in loop.heads:
             at_head: list[Type] = [types[name]] if name in types else []
             at_head += [dtype(last[name])] if name in last else []
             left = loop.left.get(name, [])
             if not at_head and not left:
                 continue
-            found[name] = common_type([*at_head, *left])
-            if name not in types and any(t != found[name] for t in (*at_head, *left)):
+            common_types[name] = common_type([*at_head, *left])
+            if name not in types and any(t != common_types[name] for t in (*at_head, *left)):
                 loop.missing.add(name)
-            wider = at_head and found[name] != common_type(at_head)
+            wider = at_head and common_types[name] != common_type(at_head)
             if wider and name in types and name in _read(s):
                 raise Unsupported(f"{name} has another type where the loop is left")
-        return found
+        return common_types
 
     def loop(self, s: ast.For) -> None:
         limits = s.iter.args if isinstance(s.iter, ast.Call) else []
@@ -313,9 +313,9 @@ class Statements:
         if "range" in self.values:
             raise Unsupported("a call of the variable range")
         name = s.target.id
-        given = [self.index(a) for a in limits]
-        start, stop = (_ZERO, given[0]) if len(given) == 1 else (given[0], given[1])
-        step = given[2] if len(given) == 3 else _ONE
+        bounds = [self.index(a) for a in limits]
+        start, stop = (_ZERO, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+        step = bounds[2] if len(bounds) == 3 else _ONE
         if isinstance(step, Const) and not step.value:
             raise Unsupported("a range with a step of 0", s.iter)
         index = Var(self.out.fresh(name))
@@ -395,6 +395,6 @@ def as_type(x: Expr, to: Type) -> Expr:
 def _read(s: ast.For | ast.While) -> set[str]:
     """Return the names that a loop reads."""
     nodes = [n for x in (*s.body, getattr(s, "test", None)) if x is not None for n in walk(x)]
-    found = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     changed = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
-    return found | {t.id for t in changed if isinstance(t, ast.Name)}
+    return names | {t.id for t in changed if isinstance(t, ast.Name)}

@@ -97,16 +97,16 @@ class StructuredFunction(Expressions, Statements):
 
     def logical(self, x: ast.BoolOp, value: Callable[[ast.expr], Expr]) -> Expr:
         """Return `and` or `or` of operands, of which later ones are computed only if needed."""
-        found = value(x.values[0])
+        result = value(x.values[0])
         for v in x.values[1:]:
-            if dtype(found) != B1:
+            if dtype(result) != B1:
                 raise Unsupported("and, or of values that are not bool")
             other: Callable[[], Expr] = lambda v=v: value(v)  # noqa: E731
             if isinstance(x.op, ast.Or):
-                found = self.lazy_select(found, lambda: Const(True, B1), other)
+                result = self.lazy_select(result, lambda: Const(True, B1), other)
             else:
-                found = self.lazy_select(found, other, lambda: Const(False, B1))
-        return found
+                result = self.lazy_select(result, other, lambda: Const(False, B1))
+        return result
 
     def lazy_select(self, test: Expr, then: Callable[[], Expr], orelse: Callable[[], Expr]) -> Expr:
         """Return one of two values; only this one is computed."""

@@ -86,28 +86,28 @@ def describe_statement(s: ast.stmt) -> str:
 
 def line_of_deepest(tree: ast.AST) -> int:
     """Return the line of the statement with the most deeply nested part."""
-    found, most = 1, -1
+    deepest_line, most = 1, -1
     waiting: list[tuple[ast.AST, int, int]] = [(tree, 0, 1)]
     while waiting:
         node, depth, line = waiting.pop()
         if isinstance(node, ast.stmt):
             line = node.lineno
         if depth > most:
-            found, most = line, depth
+            deepest_line, most = line, depth
         waiting += [(n, depth + 1, line) for n in ast.iter_child_nodes(node)]
-    return found
+    return deepest_line
 
 
 def line_of_longest(source: str) -> int:
     """Return the line of the statement of the most tokens, in a text that cannot be parsed."""
-    found, most, begin, count = 1, 0, 1, 0
+    longest_line, most, begin, count = 1, 0, 1, 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         begin = begin if count else token.start[0]
         count += 1
         if token.type in (tokenize.NEWLINE, tokenize.NL):
-            found, most = (begin, count) if count > most else (found, most)
+            longest_line, most = (begin, count) if count > most else (longest_line, most)
             count = 0
-    return found
+    return longest_line
 
 
 @functools.cache

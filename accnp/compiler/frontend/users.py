@@ -62,15 +62,15 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
         of numbers call.
     """
     values: dict[str, float] = {}
-    found: dict[str, Const] = {}
+    constants: dict[str, Const] = {}
     for s in module.body:
         try:
             for name, value in _definitions(s, values).items():
-                values[name], found[name] = value, constant(value)
+                values[name], constants[name] = value, constant(value)
         except Unsupported as error:
             error.locate(s)
             raise
-    return found
+    return constants
 
 
 def _definitions(s: ast.stmt, values: Mapping[str, float]) -> dict[str, float]:
@@ -152,17 +152,17 @@ def _block(body: Sequence[Stmt], users: UserFunctions, out: Written) -> tuple[St
         value = users.call(part.function, [written(a) for a in part.args])
         return cast_to(value, number_type(part))
 
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
         if isinstance(s, For | While):
-            found.append(s._replace(body=_block(s.body, users, out)))
+            new_body.append(s._replace(body=_block(s.body, users, out)))
         elif isinstance(s, If):
             then, orelse = (_block(b, users, out) for b in (s.then, s.orelse))
-            found.append(s._replace(then=then, orelse=orelse))
+            new_body.append(s._replace(then=then, orelse=orelse))
         elif _calls(s):
             out.blocks.append([])
             new = map_statement(s, written)
-            found += [*out.blocks.pop(), new]
+            new_body += [*out.blocks.pop(), new]
         else:
-            found.append(s)
-    return tuple(found)
+            new_body.append(s)
+    return tuple(new_body)

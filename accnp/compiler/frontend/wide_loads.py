@@ -35,7 +35,7 @@ def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
     loads = [n for n in nodes if isinstance(n, ast.Assign) and called_function(n.value) in LOADS]
     if not loads:
         return tree
-    taken = {n.id for n in nodes if isinstance(n, ast.Name)}
+    used_names = {n.id for n in nodes if isinstance(n, ast.Name)}
     vectors: dict[str, list[str]] = {}
     for s in loads:
         (target,) = s.targets
@@ -44,8 +44,8 @@ def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
         count = LOADS[called_function(s.value)]
         names = vectors.setdefault(target.id, [])
         for k in range(len(names), count):
-            names.append(make_unique_name(f"{target.id}_{k}", taken))
-            taken.add(names[-1])
+            names.append(make_unique_name(f"{target.id}_{k}", used_names))
+            used_names.add(names[-1])
     return cast("ast.FunctionDef", _Elements(vectors).visit(tree))
 
 

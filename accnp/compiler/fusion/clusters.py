@@ -148,13 +148,13 @@ def reaches(a: Cluster, b: Cluster) -> bool:
     back: list[Cluster] = [b]
     while front and back and a.level < b.level:
         if len(ahead) <= len(behind):
-            found = {n for c in front for n in c.needs if n.level <= b.level}
-            front = list(found - ahead)
-            ahead |= found
+            neighbors = {n for c in front for n in c.needs if n.level <= b.level}
+            front = list(neighbors - ahead)
+            ahead |= neighbors
         else:
-            found = {r for c in back for r in c.readers if r.level >= a.level}
-            back = list(found - behind)
-            behind |= found
+            neighbors = {r for c in back for r in c.readers if r.level >= a.level}
+            back = list(neighbors - behind)
+            behind |= neighbors
         if not ahead.isdisjoint(behind):
             return True
     return False
@@ -224,9 +224,9 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
     """
     if len(program.values) > config.fusion_limit:
         return {}
-    kept = {id(v) for v in program.outputs}
-    kept |= {id(v.cluster) for v in program.values if v.role == "alias"}
-    found: dict[Cluster, Cluster] = {}
+    stored_ids = {id(v) for v in program.outputs}
+    stored_ids |= {id(v.cluster) for v in program.values if v.role == "alias"}
+    reader_of: dict[Cluster, Cluster] = {}
     for c in clusters:
         (reader, *others), (v, *more) = list(c.readers) or [c], c.roots or [None]
         if (
@@ -235,13 +235,13 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
             and c.form == reader.form == "map"
             and reader is not c
             and v.role == "full"
-            and id(v) not in kept
+            and id(v) not in stored_ids
             and len(c.shape) == len(reader.shape) > 0
-            and reader not in found.values()
-            and c not in found.values()
+            and reader not in reader_of.values()
+            and c not in reader_of.values()
         ):
-            found[c] = reader
-    return found
+            reader_of[c] = reader
+    return reader_of
 
 
 def how(c: Cluster, base: Value, chain: tuple[View, ...], context: str) -> str:

@@ -87,8 +87,8 @@ def _lower_all_to_all(builder: Builder, node: Node, x: Value) -> Value:
 def _participants(node: Node) -> dict[str, Any]:
     """Return the parameters of a message: its participants, and the collective that it is part of,
     which error messages name."""
-    found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
-    return {**found, "of": node.op.user_name}
+    params = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
+    return {**params, "of": node.op.user_name}
 
 
 def _move_axis(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:

@@ -101,10 +101,10 @@ def is_worth_recomputing(v: Value) -> bool:
 def distinct(demands: Sequence[Demand]) -> list[Demand]:
     """Return the demands without duplicates: those in the same kernel and through the same views,
     which share one computation."""
-    found: dict[Any, Demand] = {}
+    unique: dict[Any, Demand] = {}
     for d in demands:
-        found.setdefault((id(d.cluster), d.context, *map(id, d.chain)), d)
-    return list(found.values())
+        unique.setdefault((id(d.cluster), d.context, *map(id, d.chain)), d)
+    return list(unique.values())
 
 
 def times(v: Value) -> int:

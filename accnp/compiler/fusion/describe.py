@@ -88,19 +88,19 @@ def _clusters_of(
     if id(v) in memo:
         return memo[id(v)]
     if v.role == "alias" or v.is_leaf or v.parent is not None:
-        found: set[Cluster] = set()
+        clusters: set[Cluster] = set()
     elif v.op.kind == "view" and not v.stored:
-        found = set()
+        clusters = set()
         for w in users.get(id(v), ()):
             if w.role == "alias":
                 continue
-            found |= _clusters_of(w, users, memo)
+            clusters |= _clusters_of(w, users, memo)
     else:
-        found = set() if v.cluster is None else {v.cluster.resolve_merged()}
+        clusters = set() if v.cluster is None else {v.cluster.resolve_merged()}
         if v.role in ("inline", "scalar") or v.op.kind == "iota":
-            found |= {d.cluster for d in v.demands if d.how != "load"}
-    memo[id(v)] = found
-    return found
+            clusters |= {d.cluster for d in v.demands if d.how != "load"}
+    memo[id(v)] = clusters
+    return clusters
 
 
 def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:

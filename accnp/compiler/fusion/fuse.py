@@ -169,11 +169,11 @@ class Fusion:
         )
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
-            taken = i == v.op.updated_operand and not is_one_value(x)
+            is_updated = i == v.op.updated_operand and not is_one_value(x)
             # If an operand is a small part of the updated array, the part is copied, so that the
             # array can be updated in place.
             part = base is updated and 2 * x.aval.size <= base.aval.size
-            if chain and (v.op.kind == "loop" or taken or part):  # needs a contiguous buffer
+            if chain and (v.op.kind == "loop" or is_updated or part):  # needs a contiguous buffer
                 store(x, c)
                 base, chain = x, ()
             if (
@@ -322,7 +322,7 @@ class Fusion:
     def accept_row(self, home: Cluster, v: Value, demands: list[Demand] | None = None) -> bool:
         """Return whether a cluster can compute a value once per row, because its rows are those of
         the demands. A map cluster becomes a row cluster."""
-        wanted: set[int] | None = None
+        common_axes: set[int] | None = None
         for d in v.demands if demands is None else demands:
             if d.how == "same" and d.context == "row":
                 continue
@@ -333,13 +333,16 @@ class Fusion:
             if axes is None:
                 return self.refuse(other_space(home, v, d))
             mine = {a for a in axes if home.shape[a] != 1}
-            if wanted not in (None, mine):
+            if common_axes not in (None, mine):
                 return self.refuse("its reader broadcasts it along different axes")
-            wanted = mine
-        if home.form == "map" and not home.cuts and wanted:
-            home.form, home.axes = "row", tuple(sorted(wanted))
+            common_axes = mine
+        if home.form == "map" and not home.cuts and common_axes:
+            home.form, home.axes = "row", tuple(sorted(common_axes))
             return True
-        if home.form == "row" and wanted in (None, axes_longer_than_one(home.shape, home.axes)):
+        if home.form == "row" and common_axes in (
+            None,
+            axes_longer_than_one(home.shape, home.axes),
+        ):
             return True
         return self.refuse(f"its reader is {form_of(home)}, whose rows are other ones")
 
@@ -497,16 +500,16 @@ class Fusion:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             # It is not an affine function of the loop indices, so it is stored and loaded.
             store(base, "no strides can say this view of an index")
-        held = False
+        was_stored = False
         while base.aval.ndim and strided(base, chain) is None:
             # Strides cannot express these views: store the value below the first of them, and
             # continue from there.
             keep = expressible(base, chain)
             lower = base.aval.shape
-            base, chain, held = chain[keep], chain[:keep], True
+            base, chain, was_stored = chain[keep], chain[:keep], True
             store(base, f"no strides can say {base.op.name} of {list(lower)}, read through views")
         self.look_through(chain, c)
-        way = "view" if held else how(c, base, chain, context)
+        way = "view" if was_stored else how(c, base, chain, context)
         self.wish(base, Demand(c, way, context, chain))
 
     def look_through(self, chain: tuple[Any, ...], c: Cluster) -> None:

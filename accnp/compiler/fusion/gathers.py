@@ -72,8 +72,8 @@ def gathered_strides(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
     moved = [0] * v.aval.ndim
     axes = batch_axes(v)
     gone = (*dims.collapsed_slice_dims, *dims.operand_batching_dims)
-    kept = [d for d in range(len(steps)) if d not in gone]
-    for axis, d in zip(dims.offset_dims, kept, strict=True):
+    window_axes = [d for d in range(len(steps)) if d not in gone]
+    for axis, d in zip(dims.offset_dims, window_axes, strict=True):
         moved[axis] = steps[d]
     for d, axis in zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True):
         moved[axes[axis]] = steps[d]
@@ -168,10 +168,10 @@ class _Writer:
             if mode is modes.FILL_OR_DROP:
                 tests.append(self.add(np.dtype(bool), f"{{0}} >= {zero}", place))
                 tests.append(self.add(np.dtype(bool), "{0} <= {1}", place, top))
-        found = apply_views(chain, v.aval.shape, gathered_strides(v, steps), offset)
-        assert found is not None
-        strides = low.spread(found[0], found[1]) if self.context == "row" else found[1]
-        element = low.load(base, strides, found[2], self.context, tuple(names), tuple(terms))
+        layout = apply_views(chain, v.aval.shape, gathered_strides(v, steps), offset)
+        assert layout is not None
+        strides = low.spread(layout[0], layout[1]) if self.context == "row" else layout[1]
+        element = low.load(base, strides, layout[2], self.context, tuple(names), tuple(terms))
         if not tests:
             return element
         inside = tests[0]
@@ -184,7 +184,7 @@ def write_gather(lowering: ClusterLowering, v: Value, chain: tuple[View, ...], c
     """Write the statements of a gather read through views; return the name of its element."""
     names = lowering.names if context == "row" else lowering.full_names
     key = (id(v), tuple(map(id, chain)), context)
-    found = names.get(key)
-    if found is None:
-        found = names[key] = _Writer(lowering, v, context).write(chain)
-    return found
+    name = names.get(key)
+    if name is None:
+        name = names[key] = _Writer(lowering, v, context).write(chain)
+    return name

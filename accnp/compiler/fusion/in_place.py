@@ -52,7 +52,7 @@ def place_updates(
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
     uses.update([id(v) for v in (*program.outputs, *program.effects)])
     order = {c: k for k, c in enumerate(clusters)}
-    found: dict[int, Home] = {}
+    homes: dict[int, Home] = {}
     for u in updates:
         v = u.inputs[1]
         while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
@@ -65,8 +65,8 @@ def place_updates(
         if views or at is None or is_one_value(u.inputs[0]) or array.aval.dtype not in NATIVE:
             continue
         if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
-            v.home = found[id(u)] = Home(u, array, *at)
-    return found
+            v.home = homes[id(u)] = Home(u, array, *at)
+    return homes
 
 
 def _is_single(c: Cluster) -> bool:
@@ -83,13 +83,13 @@ def _delay_update_kernels(
         written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.resolve_merged()
         c = _cluster_of(written) or single.get(id(written))
         array = strip_views(u.inputs[0], through=True)[0]
-        made = None if array.is_leaf else _cluster_of(array.parent or array)
-        if made is None or c is None:
+        producer = None if array.is_leaf else _cluster_of(array.parent or array)
+        if producer is None or c is None:
             continue
         if c.form != "map" or len(c.roots) != 1 or c.readers != {at}:
             continue
         order = {x: k for k, x in enumerate(clusters)}
-        if made not in order or c not in order or order[made] < order[c]:
+        if producer not in order or c not in order or order[producer] < order[c]:
             continue
         between = clusters[order[c] + 1 : order[at]]
         if not any(_may_overwrite(x, c.loads) for x in between):
@@ -130,8 +130,8 @@ def _find_position(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
     mine = [n for n in v.aval.shape if n != 1]
     if mine != [n for n in sizes if n != 1]:
         return None
-    given = iter(long)
-    strides = tuple([next(given) if n != 1 else 0 for n in v.aval.shape])
+    long_strides = iter(long)
+    strides = tuple([next(long_strides) if n != 1 else 0 for n in v.aval.shape])
     return strides, region.offset(whole)
 
 
@@ -139,8 +139,8 @@ def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
     """Return whether an array is computed before a kernel runs."""
     if array.is_leaf:
         return True
-    made = _cluster_of(array.parent or array)
-    return made in order and made is not c and order[made] < order[c]
+    producer = _cluster_of(array.parent or array)
+    return producer in order and producer is not c and order[producer] < order[c]
 
 
 def _is_read(
@@ -174,21 +174,21 @@ def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
     Compilers assume that pointers do not alias. With two pointers to memory that is updated in
     place, a loop around the kernel could read old values.
     """
-    found: dict[int, Access] = {}
+    replacements: dict[int, Access] = {}
     for home in homes:
         for a in spec.accesses:
-            if a.value is home.array and not a.store and id(a) not in found:
+            if a.value is home.array and not a.store and id(a) not in replacements:
                 there = _find_store_of_same_elements(spec, home, a)
                 assert there is not None, "a kernel reads an array beside its update"
-                found[id(a)] = there
+                replacements[id(a)] = there
     for s in (
         *spec.scalars,
         *spec.row_head,
         *[s for phase in spec.phases for s in (*phase.full, *phase.row)],
     ):
         if s.access is not None:
-            s.access = found.get(id(s.access), s.access)
-    spec.accesses = [a for a in spec.accesses if id(a) not in found]
+            s.access = replacements.get(id(s.access), s.access)
+    spec.accesses = [a for a in spec.accesses if id(a) not in replacements]
     for k, a in enumerate(spec.accesses):
         a.number = k
 

@@ -163,7 +163,7 @@ class ClusterLowering:
 
     def find_reductions(self, roots: Sequence[Value]) -> list[Value]:
         """Return the reductions that belong to this kernel, inner ones first."""
-        found: list[Value] = []
+        reductions: list[Value] = []
         seen: set[int] = set()
 
         def visit(v: Value) -> None:
@@ -171,8 +171,8 @@ class ClusterLowering:
             while stack:
                 x, done = stack.pop()
                 if done:
-                    if x.op.kind == "reduce" and x not in found:
-                        found.append(x)
+                    if x.op.kind == "reduce" and x not in reductions:
+                        reductions.append(x)
                     continue
                 if id(x) in seen or not self.is_computed_here(x):
                     continue
@@ -183,7 +183,7 @@ class ClusterLowering:
 
         for v in roots:
             visit(v if v.op.kind != "view" else strip_views(v.inputs[0])[0])
-        return found
+        return reductions
 
     def is_computed_here(self, v: Value) -> bool:
         """Return whether this kernel computes a value instead of loading it."""
@@ -267,8 +267,8 @@ class ClusterLowering:
             return self.scalar(base)
         if self.is_computed_here(base) and base.role == "row":
             return self.compute(base, (), "row")
-        if base.op.kind == "iota" and (found := index_strides(base, chain)) is not None:
-            return self.index(base, found, context)
+        if base.op.kind == "iota" and (axis_strides := index_strides(base, chain)) is not None:
+            return self.index(base, axis_strides, context)
         if base.op.kind == "assemble" and self.is_computed_here(base):
             return self.assembled(base, chain)
         if base.op.indexing == "gather" and self.is_computed_here(base):
@@ -285,13 +285,13 @@ class ClusterLowering:
     def compute(self, v: Value, chain: tuple[Any, ...], context: str) -> str:
         key = (id(v), tuple(map(id, chain)), context)
         names = self.names if context == "row" else self.full_names
-        found = names.get(key)
-        if found is not None:
-            return found
-        kept = self.kept_in.get(id(v)) if context == "full" and not chain else None
-        if kept is not None and kept in self.written:  # by an earlier pass
+        known_name = names.get(key)
+        if known_name is not None:
+            return known_name
+        access = self.kept_in.get(id(v)) if context == "full" and not chain else None
+        if access is not None and access in self.written:  # by an earlier pass
             name = self.fresh("t")
-            self.section.append(Statement(name, v.aval.dtype, access=kept))
+            self.section.append(Statement(name, v.aval.dtype, access=access))
             names[key] = name
             return name
         # This loop replaces recursion over the operands, because graphs can be deep.
@@ -335,16 +335,16 @@ class ClusterLowering:
             names[k] = name
             stack.pop()
         name = names[key]
-        if kept is not None:
-            self.written.append(kept)
-            self.phase.stores.append((kept, name))
+        if access is not None:
+            self.written.append(access)
+            self.phase.stores.append((access, name))
         return name
 
     def scalar(self, v: Value) -> str:
         """Emit a value of rank 0 in the prologue, and return its name."""
-        found = self.names.get(id(v))
-        if found is not None:
-            return found
+        known_name = self.names.get(id(v))
+        if known_name is not None:
+            return known_name
         stack = [v]
         while stack:
             x = stack[-1]

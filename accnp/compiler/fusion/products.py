@@ -76,13 +76,13 @@ def _merge_contracted_axes(
     express it."""
     contract, batch = params["dimension_numbers"]
     merged: list[Value] = []
-    for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
-        x = _transpose(make, x, (*group, *kept, *summed))
+    for x, group, free_axes, summed in zip((a, b), batch, free, contract, strict=True):
+        x = _transpose(make, x, (*group, *free_axes, *summed))
         kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]
         whole = prod(x.aval.shape[len(kept_sizes) :])
         merged.append(reshaped(make, x, (*kept_sizes, whole)))
     n = len(batch[0])
-    dims = (tuple((n + len(kept),) for kept in free), (tuple(range(n)), tuple(range(n))))
+    dims = (tuple((n + len(free_axes),) for free_axes in free), (tuple(range(n)), tuple(range(n))))
     return make("dot_general", {**params, "dimension_numbers": dims}, tuple(merged))
 
 

@@ -113,17 +113,17 @@ def build(
     for x in outputs:
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
-    wanted = [*builder.effects, *outs]
-    values = _select_live_values(builder.made, wanted)
-    if transpose_products(values, wanted):
-        values = _select_live_values(builder.made, wanted)
+    roots = [*builder.effects, *outs]
+    values = _select_live_values(builder.made, roots)
+    if transpose_products(values, roots):
+        values = _select_live_values(builder.made, roots)
     known = False
     if (fixed is None or fixed) and any(v.op.updated_operand is not None for v in values):
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
-        values, known = rewrite(values, wanted, Value)
+        values, known = rewrite(values, roots, Value)
     if any(v.op.indexing == "slice" for v in values):
         values = imported("accnp.compiler.fusion.slices").replace_slices_by_gathers(
-            values, wanted, Value
+            values, roots, Value
         )
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
@@ -149,9 +149,9 @@ class _Env:
     def get(self, key: int) -> _Made | None:
         env: _Env | None = self
         while env is not None:
-            found = env.own.get(key)
-            if found is not None:
-                return found
+            value = env.own.get(key)
+            if value is not None:
+                return value
             env = env.around
         return None
 
@@ -194,15 +194,15 @@ class Builder:
 
     def value_of(self, node: Node, env: _Env) -> _Made:  # noqa: C901
         op = node.op
-        found = [self.get(x, env) for x in node.inputs]
+        inputs = [self.get(x, env) for x in node.inputs]
         if op.kind == "mark" or op.identity:
-            return found[0]
+            return inputs[0]
         if op is ITEM:
-            assert not isinstance(found[0], Value)
+            assert not isinstance(inputs[0], Value)
             index: int = node.params["index"]
-            return found[0][index]
-        ins = tuple([v for v in found if isinstance(v, Value)])
-        assert len(ins) == len(found)  # only items have an operand with several results
+            return inputs[0][index]
+        ins = tuple([v for v in inputs if isinstance(v, Value)])
+        assert len(ins) == len(inputs)  # only items have an operand with several results
         if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
@@ -251,9 +251,9 @@ class Builder:
 
     def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
         """Return the value of a constant that a rewriting rule needs."""
-        found = self.get(full((), value, dtype), env)
-        assert isinstance(found, Value)
-        return found
+        literal = self.get(full((), value, dtype), env)
+        assert isinstance(literal, Value)
+        return literal
 
     def broadcast_operands(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
         """Broadcast the operands of a map along axes of length 1."""
@@ -279,15 +279,15 @@ class Builder:
             [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
         )
         avals = node.op.infer(*[x.aval for x in wide], **node.params)
-        made = self.make(node.op, node.params, wide, avals, node)
+        outputs = self.make(node.op, node.params, wide, avals, node)
 
         def back(y: Value, a: Aval) -> Value:
             return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
 
         results = result_avals(node.aval)
-        if isinstance(made, Value):
-            return back(made, results[0])
-        return [back(y, a) for y, a in zip(made, results, strict=True)]
+        if isinstance(outputs, Value):
+            return back(outputs, results[0])
+        return [back(y, a) for y, a in zip(outputs, results, strict=True)]
 
     def inferred(
         self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
@@ -309,22 +309,22 @@ class Builder:
             return self.new(op, params, ins, aval, node)
         try:
             key = (op, tuple([id(v) for v in ins]), tuple(params.items()))
-            found = self.table.get(key)
+            value = self.table.get(key)
         except TypeError:  # parameters that cannot be hashed
-            key, found = None, None
-        if found is None:
-            found = self.new(op, params, ins, aval, node)
+            key, value = None, None
+        if value is None:
+            value = self.new(op, params, ins, aval, node)
             if key is not None:
-                self.table[key] = found
-        return found
+                self.table[key] = value
+        return value
 
     def make_value(
         self, op: Op, params: dict[str, Any], ins: tuple[Value, ...], aval: Aval, node: Node
     ) -> Value:
         """Make a value of an op with one result, or return the one that was made before."""
-        found = self.make(op, params, ins, aval, node)
-        assert isinstance(found, Value)
-        return found
+        value = self.make(op, params, ins, aval, node)
+        assert isinstance(value, Value)
+        return value
 
     def new(
         self,
@@ -358,9 +358,9 @@ class Builder:
             # Set in the environment of this call, because an outer call of the same body may have
             # values for the same nodes.
             inner.own[id(n)] = self.value_of(n, inner)
-        found = [self.get(x, inner) for x in graph.outputs]
-        outs = [v for v in found if isinstance(v, Value)]
-        assert len(outs) == len(found)
+        results = [self.get(x, inner) for x in graph.outputs]
+        outs = [v for v in results if isinstance(v, Value)]
+        assert len(outs) == len(results)
         return outs if isinstance(node.aval, tuple) else outs[0]
 
     def add_barrier(self, ins: tuple[Value, ...], node: Node) -> tuple[Value, ...]:
@@ -372,16 +372,16 @@ class Builder:
         flags = node.params["prevent_cse"]
         which = as_tuple(flags) if isinstance(flags, tuple) else (flags,) * len(ins)
         bases: dict[int, Value] = {}
-        for x, held in zip(ins, which, strict=True):
+        for x, flag in zip(ins, which, strict=True):
             while x.op.kind == "view":
                 x = x.inputs[0]
-            if held and x.op.kind != "iota" and x.op is not LITERAL:
+            if flag and x.op.kind != "iota" and x.op is not LITERAL:
                 bases[id(x)] = x
         if not bases:
             return ins
-        wanted = tuple(bases.values())
+        operands = tuple(bases.values())
         op = OPS["optimization_barrier"]
-        parts = self.new(op, {}, wanted, tuple([x.aval for x in wanted]), node)
+        parts = self.new(op, {}, operands, tuple([x.aval for x in operands]), node)
         assert not isinstance(parts, Value)
         behind = dict(zip(bases, parts, strict=True))
 
@@ -390,7 +390,7 @@ class Builder:
                 return behind.get(id(x), x)
             return self.make_value(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
 
-        return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
+        return tuple([moved(x) if flag else x for x, flag in zip(ins, which, strict=True)])
 
     def reduce(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
         """Make a reduction, or several successive reductions if `axes_to_reduce_first` splits the
@@ -448,7 +448,7 @@ def _split_results(whole: Value) -> list[Value]:
     return parts
 
 
-def _select_live_values(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
+def _select_live_values(values: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
     """Return the values that the outputs need, without leaves, in the order of the program.
 
     This order keeps operations together that were recorded together. A result after which operands
@@ -461,7 +461,7 @@ def _select_live_values(made: Sequence[Value], outputs: Sequence[Value]) -> list
         if id(v) not in seen and not v.is_leaf:
             seen.add(id(v))
             stack.extend((v.parent,) if v.parent is not None else v.inputs)
-    return [v for v in made if id(v) in seen]
+    return [v for v in values if id(v) in seen]
 
 
 def from_graph(graph: Graph, fixed: Collection[int] | None = None) -> tuple[Program, list[Node]]:

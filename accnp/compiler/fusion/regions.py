@@ -91,7 +91,7 @@ def placed(v: Value) -> tuple[Placed, ...] | None:
 
     Later operands hide earlier ones.
     """
-    found: list[Placed] = []
+    placements: list[Placed] = []
     assert v.op.parts is not None
     for k, (_, steps, first), (size, strides, offset) in v.op.parts(
         [x.aval for x in v.inputs], v.params
@@ -103,8 +103,8 @@ def placed(v: Value) -> tuple[Placed, ...] | None:
             return None
         shape: tuple[int, ...] = v.inputs[k].aval.shape
         here = _unravel(first, shape) if any(steps) else (0,) * len(size)
-        found.append(Placed(v, k, _unravel(offset, v.aval.shape), size, here))
-    return tuple(found)
+        placements.append(Placed(v, k, _unravel(offset, v.aval.shape), size, here))
+    return tuple(placements)
 
 
 def _index(shape: tuple[int, ...], d: int, chain: tuple[View, ...]) -> Strided | None:

@@ -49,7 +49,7 @@ def _inline_assembled(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
         return f.refuse(f"a reader takes each element of {name} more than once")
     if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
         return f.refuse(f"{len(demands)} readers of {name}, which is dear to compute again")
-    found: list[tuple[tuple[int, ...], ...]] = []
+    cuts_by_demand: list[tuple[tuple[int, ...], ...]] = []
     for d in demands:
         c = d.cluster
         cuts = cuts_of(v, parts, d.chain, c.shape)
@@ -63,9 +63,9 @@ def _inline_assembled(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
             base, chain = strip_views(p.inputs[0])
             if base.aval.ndim and strided(base, (*d.chain, p, *chain)) is None:
                 return f.refuse(f"no strides can say the views of {name} on its operands")
-        found.append(cuts)
+        cuts_by_demand.append(cuts)
     v.role = "inline"
-    for d, cuts in zip(demands, found, strict=True):
+    for d, cuts in zip(demands, cuts_by_demand, strict=True):
         c = d.cluster
         c.cuts = union_of_cuts(c.cuts, cuts)
         c.size += 1
@@ -78,8 +78,10 @@ def place_gather(f: Fusion, v: Value) -> None:
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
     free = alike and all(does_not_expand(d, v) and d.cluster.has_room(COST) for d in v.demands)
-    said = free and all(can_express_views(v, d.chain) for d in v.demands) and _reaches_starts(v)
-    if not v.stored and said and times(v) == 1:
+    can_inline = (
+        free and all(can_express_views(v, d.chain) for d in v.demands) and _reaches_starts(v)
+    )
+    if not v.stored and can_inline and times(v) == 1:
         v.role = "inline"
         for d in distinct(v.demands):
             d.cluster.size += COST // 2

@@ -32,7 +32,7 @@ def replace_slices_by_gathers(
     for v in values:
         for x in v.inputs:
             readers.setdefault(id(x), set()).add(id(v))
-    made: dict[int, Value] = {}  # by id of a gather: the view of its start, which comes before it
+    starts: dict[int, Value] = {}  # by id of a gather: the view of its start, which comes before it
     for reduction in values:
         if reduction.op.kind == "reduce":
             source = reduction.inputs[0]
@@ -40,16 +40,16 @@ def replace_slices_by_gathers(
                 for v in _slices_below(source, readers):
                     start = _gather(v, new)
                     if start is not None:
-                        made[id(v)] = start
-    if not made:
+                        starts[id(v)] = start
+    if not starts:
         return values
-    return [x for v in values for x in ((made[id(v)], v) if id(v) in made else (v,))]
+    return [x for v in values for x in ((starts[id(v)], v) if id(v) in starts else (v,))]
 
 
 def _slices_below(source: Value, readers: dict[int, set[int]]) -> list[Value]:
     """Return the slices of which each element is used for one element of this value only."""
     stack = [source]
-    found: list[Value] = []
+    slices: list[Value] = []
     seen: set[int] = set()
     while stack:
         v = stack.pop()
@@ -57,10 +57,10 @@ def _slices_below(source: Value, readers: dict[int, set[int]]) -> list[Value]:
             continue
         seen.add(id(v))
         if v.op.indexing == "slice":
-            found.append(v)
+            slices.append(v)
         elif in_kernel(v) and v.op.kind in ("view", "map"):
             stack += [x for x in v.inputs if not x.is_leaf]
-    return found
+    return slices
 
 
 def _gather(v: Value, new: Callable[..., Value]) -> Value | None:

@@ -79,10 +79,10 @@ def apply_views(
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
     """Apply views (outermost first) to strides; None if strides cannot express one of them."""
     for view in reversed(chain):
-        found = view.op.strides(shape, strides, offset, **view.params)
-        if found is None:
+        layout = view.op.strides(shape, strides, offset, **view.params)
+        if layout is None:
             return None
-        shape, strides, offset = found
+        shape, strides, offset = layout
     return shape, strides, offset
 
 
@@ -124,8 +124,8 @@ def is_walkable(view: Value, axes: Iterable[int]) -> bool:
     seen = strided(base, chain)
     assert seen is not None
     shape, strides, _ = seen
-    kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]
-    return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept)
+    kept_axes = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]
+    return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept_axes)
 
 
 def strided(base: Value, chain: tuple[View, ...]) -> Strided | None:
@@ -156,10 +156,10 @@ def expressible(base: Value, chain: tuple[View, ...]) -> int:
     shape, strides, offset = base.aval.shape, contiguous(base.aval.shape), 0
     keep = len(chain) - 1
     for i in range(len(chain) - 1, -1, -1):
-        found = chain[i].op.strides(shape, strides, offset, **chain[i].params)
-        if found is None:
+        layout = chain[i].op.strides(shape, strides, offset, **chain[i].params)
+        if layout is None:
             break
-        shape, strides, offset = found
+        shape, strides, offset = layout
         keep = i
     return keep
 
@@ -172,14 +172,14 @@ def reduction_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     """
     big = [d for d in range(len(shape)) if shape[d] != 1]
     reduced = [d for d in big if d in axes]
-    kept = [d for d in big if d not in axes]
+    kept_axes = [d for d in big if d not in axes]
     if not reduced:
         return "row"
-    if kept and kept[-1] > reduced[0]:
+    if kept_axes and kept_axes[-1] > reduced[0]:
         run = [d for d in big if reduced[0] <= d <= reduced[-1]]
-        return "column" if run == reduced and big[-1] in kept else "strided"
-    rows, length = prod(shape[d] for d in kept), prod(shape[d] for d in reduced)
-    return "split" if not kept or (rows < 16 and length > CHUNK) else "row"
+        return "column" if run == reduced and big[-1] in kept_axes else "strided"
+    rows, length = prod(shape[d] for d in kept_axes), prod(shape[d] for d in reduced)
+    return "split" if not kept_axes or (rows < 16 and length > CHUNK) else "row"
 
 
 def axes_to_reduce_first(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -195,10 +195,10 @@ def axes_to_reduce_first(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple
     form = reduction_form(shape, axes)
     long = [d for d in axes if shape[d] != 1]
     if form == "strided":
-        kept = max(d for d in range(max(long)) if shape[d] != 1 and d not in axes)
-        tail = tuple([d for d in axes if d > kept])
+        last_kept = max(d for d in range(max(long)) if shape[d] != 1 and d not in axes)
+        tail = tuple([d for d in axes if d > last_kept])
         short = prod([shape[d] for d in tail]) < SHORT_RUN
-        return tuple([d for d in axes if d < kept]) if short else tail
+        return tuple([d for d in axes if d < last_kept]) if short else tail
     if form == "row" or len(long) < 2 or prod(shape) <= CHUNK or shape[max(long)] < LONG_AXIS:
         return ()
     return (max(long),)

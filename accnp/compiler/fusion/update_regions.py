@@ -48,8 +48,8 @@ class _Reader:
     def number(self, x: Value | Node) -> _Affine | None:
         """Return the affine function that an array of integers equals; None if it is not affine or
         if its elements overflow."""
-        found = self._affine_without_overflow(x)
-        return found if found is not None and _fits_dtype(x.aval, found) else None
+        function = self._affine_without_overflow(x)
+        return function if function is not None and _fits_dtype(x.aval, function) else None
 
     def _affine_without_overflow(self, x: Value | Node) -> _Affine | None:
         """Return the function, ignoring overflow of the dtype."""
@@ -81,8 +81,12 @@ class _Reader:
             parts = list(starts.inputs)
         if any(x.aval.shape[-1] != 1 for x in parts):
             return None
-        found = [self.number(x) for x in parts]
-        return None if None in found else [_Affine(f.constant, f.steps[:-1]) for f in found if f]
+        functions = [self.number(x) for x in parts]
+        return (
+            None
+            if None in functions
+            else [_Affine(f.constant, f.steps[:-1]) for f in functions if f]
+        )
 
 
 def _fits_dtype(aval: Aval, f: _Affine) -> bool:
@@ -151,8 +155,8 @@ def is_update(v: Value | Node) -> bool:
 def _coordinates(v: Value | Node, reader: _Reader) -> list[_Affine] | None:
     if v.op.indexing == "scatter":
         return reader.coordinates(v.inputs[1])
-    found = [reader.number(x) if x.op is LITERAL else None for x in v.inputs[2:]]
-    return None if None in found else [f for f in found if f is not None]
+    functions = [reader.number(x) if x.op is LITERAL else None for x in v.inputs[2:]]
+    return None if None in functions else [f for f in functions if f is not None]
 
 
 def leaves_of_places(node: Node) -> list[Node]:
@@ -196,17 +200,19 @@ def region_of(v: Value | Node) -> Region | None:
     """Return the region that an update writes; None if it is not known or partly out of bounds."""
     if v.op is UPDATE:
         return v.params["region"]
-    found = _coordinates(v, _Reader())
-    if found is None:
+    coordinates = _coordinates(v, _Reader())
+    if coordinates is None:
         return None
     if v.op.indexing == "scatter":
-        return _scatter_region(v, found)
+        return _scatter_region(v, coordinates)
     shape, sizes = v.aval.shape, v.inputs[1].aval.shape
-    starts = [max(0, min(f.constant, n - m)) for f, n, m in zip(found, shape, sizes, strict=True)]
+    starts = [
+        max(0, min(f.constant, n - m)) for f, n, m in zip(coordinates, shape, sizes, strict=True)
+    ]
     return Region(tuple(starts), tuple([(d, 1) for d in range(len(shape))]))
 
 
-def _scatter_region(v: Value | Node, found: list[_Affine]) -> Region | None:
+def _scatter_region(v: Value | Node, coordinates: list[_Affine]) -> Region | None:
     """Return the region of a scatter whose windows form a regular grid without overlap, or None."""
     x, indices, updates = (y.aval for y in v.inputs)
     dims = v.params["dimension_numbers"]
@@ -215,7 +221,7 @@ def _scatter_region(v: Value | Node, found: list[_Affine]) -> Region | None:
     sizes = window_sizes(x.shape, updates.shape, dims)
     starts = [0] * x.ndim
     moves: dict[int, tuple[int, int]] = {}
-    for f, d in zip(found, dims.scatter_dims_to_operand_dims, strict=True):
+    for f, d in zip(coordinates, dims.scatter_dims_to_operand_dims, strict=True):
         starts[d] = low = high = f.constant
         for b, (step, n) in enumerate(zip(f.steps, indices.shape[:-1], strict=True)):
             if step == 0 or n == 1:
@@ -228,12 +234,12 @@ def _scatter_region(v: Value | Node, found: list[_Affine]) -> Region | None:
             return None
     if any(n != 1 and b not in moves for b, n in enumerate(indices.shape[:-1])):
         return None  # an element is written more than once
-    kept = iter([d for d in range(x.ndim) if d not in dims.inserted_window_dims])
+    window_axes = iter([d for d in range(x.ndim) if d not in dims.inserted_window_dims])
     batch = iter(range(indices.ndim - 1))
     axes: list[tuple[int, int]] = []
     for a in range(updates.ndim):
         if a in dims.update_window_dims:
-            axes.append((next(kept), 1))
+            axes.append((next(window_axes), 1))
         else:
             axes.append(moves.get(next(batch), (-1, 0)))
     return Region(tuple(starts), tuple(axes))

@@ -53,8 +53,8 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
                 kernels.append(kernel)
     if routines.PREFIX.encode() in data:
         with loading:  # of SciPy, unless it is loaded already
-            for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
-                symbol = found.decode()
+            for symbol_bytes in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
+                symbol = symbol_bytes.decode()
                 name = symbol.removeprefix(routines.PREFIX)
                 if name in routines.ALONE:
                     addresses[symbol] = alone_calls()[name]

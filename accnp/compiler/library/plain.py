@@ -79,13 +79,13 @@ def cast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
     target = np.dtype(dtype)
 
     def call(x: ArrayLike) -> Number:
-        given = np.asarray(x)
-        if given.dtype.kind == "c" and target.kind not in "cb":
-            given = np.real(given)
+        array = np.asarray(x)
+        if array.dtype.kind == "c" and target.kind not in "cb":
+            array = np.real(array)
         with np.errstate(all="ignore"):
-            if given.dtype.kind == "f" and target.kind in "iu":
-                return _saturate(given, target)
-            return _as_scalar(given.astype(target))
+            if array.dtype.kind == "f" and target.kind in "iu":
+                return _saturate(array, target)
+            return _as_scalar(array.astype(target))
 
     return call
 
@@ -268,10 +268,10 @@ def _strip_reduction(block: Callable[[Pointer, Integer], Number]) -> Callable[..
 def _block(combine: Combine) -> Callable[[Pointer, Integer], Number]:
     def call(a: Pointer, n: Integer) -> Number:
         a = a[: int(n)]
-        found = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
+        operation = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
         with np.errstate(all="ignore"):
-            start = a.dtype.type(found.identity(a.dtype))
-            reference = typing.cast("np.ufunc", found.reference)
+            start = a.dtype.type(operation.identity(a.dtype))
+            reference = typing.cast("np.ufunc", operation.reference)
             return _as_scalar(np.asarray(reference.reduce(a, initial=start)).astype(a.dtype))
 
     return call
@@ -304,9 +304,9 @@ def _widen_to_float64(f: Callable[..., Any]) -> Callable[..., Any]:
     result's."""
 
     def widened(x: ArrayLike) -> np.ndarray:
-        given = np.asarray(x)
-        wide = given.dtype.kind in "biu"
-        return given if wide else given.astype(np.result_type(given.dtype, np.float64))
+        array = np.asarray(x)
+        wide = array.dtype.kind in "biu"
+        return array if wide else array.astype(np.result_type(array.dtype, np.float64))
 
     return _without_warnings(lambda *xs: f(*map(widened, xs)))
 

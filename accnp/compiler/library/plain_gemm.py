@@ -200,36 +200,38 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
     def fma(x: Number, y: Number, z: Number) -> Number:
         return (_multiply_add_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
-    found: dict[str, Any] = {
+    functions: dict[str, Any] = {
         "copy_vector": _copy_lanes,
         "copy_complex_pairs": _copy_complex_pairs,
         "transpose_square": _transpose_square,
     }
-    found["copy_words"] = _copy_words
-    found["add_scaled"] = _add_scaled(1, fma)
-    found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
+    functions["copy_words"] = _copy_words
+    functions["add_scaled"] = _add_scaled(1, fma)
+    functions["add_scaled_4"], functions["add_scaled_8"] = (
+        _add_scaled(rows, fma) for rows in (4, 8)
+    )
     for name in SIGNATURES:
         family, code = name.rsplit("_", 1)
         if family == "gemm":
-            found[name] = _gemm(types[code], fma)
+            functions[name] = _gemm(types[code], fma)
         else:
-            found[name] = _gemv(fma) if family == "gemv" else _compile_source(name, scope)
+            functions[name] = _gemv(fma) if family == "gemv" else _compile_source(name, scope)
     for of in SHAPES.values():
-        found[f"dots_{of.dot_rows}"] = _dots(of.dot_rows, fma)
+        functions[f"dots_{of.dot_rows}"] = _dots(of.dot_rows, fma)
         for shape in (f"{of.tile_rows}x1", f"{of.tile_rows}x2"):
-            found["tile_" + shape] = _tile(of.tile_rows, 1, fma)
-            found["complex_tile_" + shape] = _tile(of.tile_rows, 2, fma)
-            found["indirect_tile_" + shape] = _indirect_tile(of.tile_rows, fma)
+            functions["tile_" + shape] = _tile(of.tile_rows, 1, fma)
+            functions["complex_tile_" + shape] = _tile(of.tile_rows, 2, fma)
+            functions["indirect_tile_" + shape] = _indirect_tile(of.tile_rows, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
-        found["tile_" + shape], found["complex_tile_" + shape] = (
+        functions["tile_" + shape], functions["complex_tile_" + shape] = (
             _tile(rows, 1, fma),
             _tile(rows, 2, fma),
         )
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
-        found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+        functions["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
         long = ((CHAINS + 8) * STRIP + 64) // np.dtype(dtype).itemsize
-        found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
-    found["release"] = _release
-    return found
+        functions["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
+    functions["release"] = _release
+    return functions

@@ -114,13 +114,13 @@ def _constant(value: int) -> Callable[[], int]:
 
 def namespace() -> dict[str, Callable[..., Any]]:
     """Return the functions by name."""
-    found: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Callable[..., Any]] = {
         "distribute": _distribute,
         "permute": _permute,
         "collect_at_least": _collect_at_least,
         "collect_between": _collect_between,
     }
-    found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
-    found |= {f"sort_limit_{code}": _constant(most) for code, most in SORT_LIMITS.items()}
-    found |= {name: lambda: None for name in ALONE}
-    return {**found, **{f"sort_{code}": _sort for code in SORTS}}
+    functions |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    functions |= {f"sort_limit_{code}": _constant(most) for code, most in SORT_LIMITS.items()}
+    functions |= {name: lambda: None for name in ALONE}
+    return {**functions, **{f"sort_{code}": _sort for code in SORTS}}

@@ -31,10 +31,10 @@ def _files() -> dict[str, set[str]]:
         names = os.listdir(os.path.join(FOLDER, processor.LEVEL))
     except OSError:
         names = []
-    found: dict[str, set[str]] = {}
+    files: dict[str, set[str]] = {}
     for name in names:
-        found.setdefault(name.partition("-")[0], set()).add(name)
-    return found
+        files.setdefault(name.partition("-")[0], set()).add(name)
+    return files
 
 
 def find(identity: tuple[str, ...], cache: disk_cache.DiskCache | None) -> bytes | None:

@@ -173,10 +173,10 @@ def load_strided(
     size = width = min(n, register // byte_size(kind))
     parts: list[str] = []
     for lane in range(0, n, size):
-        wanted = None if left is None else b.sub(left, ir.Constant(_I64, lane))
+        remaining = None if left is None else b.sub(left, ir.Constant(_I64, lane))
         here = b.gep(first, [ir.Constant(_I64, lane * step)])
         part = _load_reversed if step < 0 else _load_spaced
-        parts.append(part(b, put, load, kind, here, step, size, wanted, register))
+        parts.append(part(b, put, load, kind, here, step, size, remaining, register))
     while len(parts) > 1:
         both = range(2 * width)
         pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -198,7 +198,7 @@ def _split(count: int) -> list[tuple[int, int]]:
 
 def _load_pieces(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, count: int) -> str:
     """Load the first `count` of n lanes with a stride, in pieces; the other lanes are 0."""
-    found = "zeroinitializer"
+    result = "zeroinitializer"
     for first, size in _split(count) if step == 1 else [(k, 1) for k in range(count)]:
         at = put(f"getelementptr {kind}, ptr {place.get_reference()}, i64 {first * step}")
         loaded = put(f"load {vector(kind, size)}, ptr {at}, align {byte_size(kind)}")
@@ -206,15 +206,15 @@ def _load_pieces(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, co
             put, kind, size, loaded, "poison", [k if k < size else -1 for k in range(n)]
         )
         lanes = [n + k - first if first <= k < first + size else k for k in range(n)]
-        found = shuffled(put, kind, n, found, wide, lanes)
-    return found
+        result = shuffled(put, kind, n, result, wide, lanes)
+    return result
 
 
 def _load_reversed(
     b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
-    wanted: ir.Value | None, register: int,
+    remaining: ir.Value | None, register: int,
 ) -> str:  # fmt: skip
-    mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
+    mask = None if remaining is None else mask_of(b, put, remaining, size, register, at_end=True)
     place = b.gep(first, [ir.Constant(_I64, 1 - size)])
     loaded = load(place, mask)
     return shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
@@ -222,13 +222,13 @@ def _load_reversed(
 
 def _load_spaced(
     b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
-    wanted: ir.Value | None, register: int,
+    remaining: ir.Value | None, register: int,
 ) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)
     reach = None  # elements from the first lane to the last needed one
-    if wanted is not None:
-        reach = b.add(b.mul(b.sub(wanted, one), ir.Constant(_I64, step)), one)
-    found = ""
+    if remaining is not None:
+        reach = b.add(b.mul(b.sub(remaining, one), ir.Constant(_I64, step)), one)
+    result = ""
     for k in range(step):
         start = k * size
         if reach is None and k == step - 1:
@@ -243,8 +243,8 @@ def _load_spaced(
                 lanes.append(place if k == 1 else i)
             else:
                 lanes.append(size + place - start if place < start + size else -1)
-        found = shuffled(put, kind, size, found, loaded, lanes) if k else loaded
-    return found
+        result = shuffled(put, kind, size, result, loaded, lanes) if k else loaded
+    return result
 
 
 def shuffled(put: Put, kind: ir.Type | str, size: int, x: str, y: str, lanes: Sequence[int]) -> str:

@@ -51,18 +51,18 @@ def write_call(
         return getattr(b, _FLOAT[name])(*args)
     if of.kind != "float" and name in _WHOLE:
         return getattr(b, _WHOLE[name])(*args)
-    found = _special(name, of)
-    if found is None:
+    special = _special(name, of)
+    if special is None:
         return _intrinsic(name, kinds, b, args)
-    return found(*[V(b, a) for a in args]).v
+    return special(*[V(b, a) for a in args]).v
 
 
 def _intrinsic(
     name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
 ) -> ir.Value:
-    found = resolve(name, tuple(kinds))
-    assert found is not None, name
-    return found[2](b, *args)
+    intrinsic = resolve(name, tuple(kinds))
+    assert intrinsic is not None, name
+    return intrinsic[2](b, *args)
 
 
 def _complex(

@@ -185,9 +185,9 @@ class Function:
         self.function = ir.Function(self.module, kind, f"accnp_{kernel.name}_body")
         self.function.linkage = "internal"
         self.function.attributes.add("alwaysinline")
-        first, last, self.nontemporal, *given = self.function.args
+        first, last, self.nontemporal, *arguments = self.function.args
         self.values |= {kernel.first: first, kernel.last: last}
-        for a, value in zip(kernel.arguments, given, strict=True):
+        for a, value in zip(kernel.arguments, arguments, strict=True):
             if isinstance(a, Buffer):
                 value.add_attribute("noalias")
                 self.pointers[a] = value
@@ -243,13 +243,13 @@ class Function:
         """Return the text of a module with the kernel as a function that other kernels call;
         `shared` if threads share its steps, which needs an entry."""
         name, kernel = self.kernel.name, self.kernel
-        given = [f"{kind} %a{k}" for k, kind in enumerate(self.kinds)]
+        parameters = [f"{kind} %a{k}" for k, kind in enumerate(self.kinds)]
         nontemporal = "0"
         if kernel.nontemporal is not None:
             nontemporal = f"%a{kernel.arguments.index(kernel.nontemporal)}"
         linkage = "linkonce_odr " if inline else ""
-        head = ", ".join(["i64 %lo", "i64 %hi", *given])
-        passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {nontemporal}", *given])
+        head = ", ".join(["i64 %lo", "i64 %hi", *parameters])
+        passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {nontemporal}", *parameters])
         lines = [
             f"define {linkage}void @{name}({head}) #771 {{",
             f"  call void @{self.name}({passed})",
@@ -277,8 +277,8 @@ class Function:
             self.b.store(v, self.place(s.buffer, s.index))
         elif isinstance(s, LoadVector):
             place = self.place(s.buffer, s.index)
-            found = load_elements(self.b, place, s.buffer.element, len(s.results))
-            self.values |= dict(zip(s.results, found, strict=True))
+            elements = load_elements(self.b, place, s.buffer.element, len(s.results))
+            self.values |= dict(zip(s.results, elements, strict=True))
         elif isinstance(s, StoreVector):
             values = [self.value(v) for v in s.values]
             store_elements(self.b, self.place(s.buffer, s.index), s.buffer.element, values)
@@ -397,9 +397,9 @@ class Function:
 
     def do(self, s: Do) -> None:
         """Write a call of a procedure."""
-        found = resolve(s.function, tuple([loops.dtype(a) for a in s.args]))
-        assert found is not None, s.function
-        result = found[2](self.b, *[self.value(a) for a in s.args])
+        intrinsic = resolve(s.function, tuple([loops.dtype(a) for a in s.args]))
+        assert intrinsic is not None, s.function
+        result = intrinsic[2](self.b, *[self.value(a) for a in s.args])
         if s.result is not None:
             self.values[s.result] = result
 
@@ -479,17 +479,17 @@ class Function:
         return write_call(x.function, [loops.dtype(a) for a in x.args], self.b, args)
 
     def index(self, x: loops.Index) -> ir.Value:
-        b, found = self.b, None
+        b, total = self.b, None
         for v, k in x.terms:
             term = self.values[v]
             if k != 1:
                 factor = self.values[k] if isinstance(k, Var) else ir.Constant(_I64, k)
                 term = b.mul(term, factor, flags=("nsw",))
-            found = term if found is None else b.add(found, term, flags=("nsw",))
-        assert found is not None
+            total = term if total is None else b.add(total, term, flags=("nsw",))
+        assert total is not None
         if x.constant:
-            found = b.add(found, ir.Constant(_I64, x.constant), flags=("nsw",))
-        return found
+            total = b.add(total, ir.Constant(_I64, x.constant), flags=("nsw",))
+        return total
 
     def base(self, buffer: Memory) -> ir.Value:
         """Return the address of the first element."""
@@ -677,15 +677,15 @@ class _Vectors(VectorLoop):
             if x.buffer.element.kind in ("int", "uint", "float") and x.buffer.element.size in SIZES:
                 root, distance = roots.get(x.buffer, (x.buffer, 0))
                 groups.setdefault((root, x.index), {})[x] = distance
-        found: dict[Load, _OverlappingLoad] = {}
+        loads: dict[Load, _OverlappingLoad] = {}
         for group in groups.values():
             last = max(group, key=lambda x: group[x])
             reach = group[last] - min(group.values())
             if reach:
-                found |= {
+                loads |= {
                     x: _OverlappingLoad(last, group[last] - n, reach) for x, n in group.items()
                 }
-        return found
+        return loads
 
     @contextmanager
     def overlapping_loads(
@@ -744,9 +744,9 @@ class _Vectors(VectorLoop):
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
 
     def early(self, name: str, *values: ir.Value) -> ir.Value:
-        found = super().early(name, *values)
-        self.outer.add(id(found))
-        return found
+        value = super().early(name, *values)
+        self.outer.add(id(value))
+        return value
 
     def steps_of(
         self, at: ir.Value, mask: Mask, left: ir.Value | int | None, nontemporal: ir.Value | None
@@ -807,9 +807,9 @@ class _Vectors(VectorLoop):
             self.fail(f"{x.function} of memory")
         values = [self.value(a) for a in x.args]
         if x.dtype == I8 and x.function in ("add", "sub", "mul"):
-            found = self.moved(x.function, *values)
-            if found is not None:
-                return found
+            index = self.moved(x.function, *values)
+            if index is not None:
+                return index
         return self.apply(
             x.function,
             [*of_args, x.dtype],
@@ -1004,13 +1004,13 @@ class _Vectors(VectorLoop):
     ) -> Vector:
         """Write an operation on vectors."""
         key = name, tuple(of), tuple([str(v.type) for v in values]), self.n
-        found = _templates.get(key) or _templates.recall(key)
-        if found is None:
-            found = make_template([v.type for v in values], write, self.n)
-            _templates.store(key, found)
-        if isinstance(found, str):
-            self.fail(found)
-        result = self.write_template(name, found, [v.name for v in values])
+        template = _templates.get(key) or _templates.recall(key)
+        if template is None:
+            template = make_template([v.type for v in values], write, self.n)
+            _templates.store(key, template)
+        if isinstance(template, str):
+            self.fail(template)
+        result = self.write_template(name, template, [v.name for v in values])
         if name == "cast" and [*of] == [I4, I8]:
             self.narrow[result.name] = values[0]
         return result

@@ -160,13 +160,13 @@ def _run_and_free(
 
 def _called_modules(text: str, linked: Sequence[str]) -> list[str]:
     """Return the modules that define a name used by a text, or by an earlier one of them."""
-    found: list[str] = []
+    modules: list[str] = []
     names = _names_in(text)
     for other in linked:
         if not names.isdisjoint(_defined_in(other)):
-            found.append(other)
+            modules.append(other)
             names = names | _names_in(other)
-    return found
+    return modules
 
 
 @functools.lru_cache(256)
@@ -216,7 +216,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     Threads compile the separate modules at the same time: LLVM does not hold the interpreter lock.
     """
     texts = [text, *separate]
-    found: list[bytes] = [b""] * len(texts)
+    images: list[bytes] = [b""] * len(texts)
 
     @in_order
     def one(i: int) -> None:
@@ -224,10 +224,10 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
             # Each thread has its own context as well.
             module, passes = _link_modules(texts[i], linked, machine, llvm.create_context())
             module = passes.run(module, machine)
-            found[i] = _emit(module, passes.level)
+            images[i] = _emit(module, passes.level)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return join_images(found)
+    return join_images(images)
 
 
 def _emit(module: llvm.ModuleRef, level: int) -> bytes:
@@ -269,14 +269,14 @@ def build_unoptimized(
 @in_order
 def build_optimized(parts: Sequence[Part]) -> bytes:
     """Return the object files of optimized modules, as `build` does."""
-    found: list[bytes] = []
+    images: list[bytes] = []
     for bitcode, passes, level in parts:
         with at_work, apart, _target_machine() as machine:
             module = llvm.parse_bitcode(bitcode, llvm.create_context())
             if passes is not None:
                 module = passes.run(module, machine)
-            found.append(_emit(module, level))
-    return join_images(found)
+            images.append(_emit(module, level))
+    return join_images(images)
 
 
 @in_order

@@ -43,10 +43,10 @@ _CPU_FUNCTIONS = re.compile(
 
 
 def _machine(cpu: str) -> llvm.TargetMachine:
-    found = _machines.__dict__
-    if cpu not in found:
-        found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
-    return found[cpu]
+    machines = _machines.__dict__
+    if cpu not in machines:
+        machines[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
+    return machines[cpu]
 
 
 def write_program(

@@ -138,7 +138,7 @@ class Template:
 
     def _form(self, i: ins.CallInstr, names: dict[int, str], n: int) -> str:
         """Return a call of the vector form of a function."""
-        made, definitions = vector_call(i.callee.name, [x.type for x in i.args], i.type, n)
+        callee, definitions = vector_call(i.callee.name, [x.type for x in i.args], i.type, n)
         self.declares.update(definitions)
         passed = [
             f"{x.type} {x.get_reference()}"
@@ -146,7 +146,7 @@ class Template:
             else f"{vector(x.type, n)} {self._name(x, names)}"
             for x in i.args
         ]
-        return f"call {vector(i.type, n)} {made}({', '.join(passed)})"
+        return f"call {vector(i.type, n)} {callee}({', '.join(passed)})"
 
 
 class Functions:
@@ -170,14 +170,14 @@ class Functions:
 
     def text(self, known: Collection[str]) -> str:
         """Return the text of the functions, and of the declarations that are not `known` yet."""
-        found: list[str] = []
+        definitions: list[str] = []
         for name, (template, n) in self.templates.items():
             inlined = self.calls[name] <= INLINED
             kind = vector(template.type, n)
             arguments = [f"{vector(k, n)} %a{i}" for i, k in enumerate(template.kinds)]
             names = ["v", *[f"%a{i}" for i in range(len(template.kinds))]]
             attributes = "alwaysinline" if inlined else "noinline"
-            found += [
+            definitions += [
                 f"define internal {kind} {name}({', '.join(arguments)}) "
                 f"#{INLINED_ATTRIBUTES} {attributes} {{",
                 *["  " + line.format(*names) for line in template.lines],
@@ -186,7 +186,7 @@ class Functions:
             ]
             self.declares.update(template.declares)
         fresh = [text for name, text in self.declares.items() if name.strip('@"') not in known]
-        return "\n".join([*fresh, *found, ""])
+        return "\n".join([*fresh, *definitions, ""])
 
 
 def make_template(
@@ -215,9 +215,9 @@ def make_template(
     kind = ir.FunctionType(ir.VoidType(), [*leading, *kinds])
     scratch = ir.Function(ir.Module(), kind, "scratch")
     builder = Lanes(scratch.append_basic_block("entry"), n)
-    given = scratch.args[len(leading) :]
+    operands = scratch.args[len(leading) :]
     try:
-        result = write(builder, given)
+        result = write(builder, operands)
     except NotImplementedError as error:
         return str(error)
     code: dict[int, ir.Instruction] = {}
@@ -228,12 +228,12 @@ def make_template(
             if i.opname not in _PURE:
                 return f"{i.opname} in an operation"
             code[id(i)] = i
-    wanted: set[int] = set()
+    live: set[int] = set()
     stack: list[ir.Value] = [result]
     while stack:
         v = stack.pop()
-        if id(v) in code and id(v) not in wanted:
-            wanted.add(id(v))
+        if id(v) in code and id(v) not in live:
+            live.add(id(v))
             stack += [x for x in code[id(v)].operands if not isinstance(x, ir.Function)]
     vectors = (ir.IntType, ir.HalfType, ir.FloatType, ir.DoubleType)
     beside = {
@@ -241,11 +241,11 @@ def make_template(
         for g in scratch.module.globals.values()
         if g is not scratch and not getattr(g, "is_declaration", False)
     }
-    used = [i for i in code.values() if id(i) in wanted]
-    if not all(isinstance(x.type, vectors) for x in (*used, *given)):
+    used = [i for i in code.values() if id(i) in live]
+    if not all(isinstance(x.type, vectors) for x in (*used, *operands)):
         return "a value that is not a number"
     try:
-        return Template(given, used, result, n, beside)
+        return Template(operands, used, result, n, beside)
     except ValueError as error:
         return f"a call of {error}"
 
@@ -283,16 +283,16 @@ def define_vectors(module: ir.Module, symbol: str, form: Template, n: int) -> ir
         if name not in module.globals:
             module.add_global(_Text(name, text))
     kind = vector(form.type, n)
-    given = [f"{vector(k, n)} %a{i}" for i, k in enumerate(form.kinds)]
+    parameters = [f"{vector(k, n)} %a{i}" for i, k in enumerate(form.kinds)]
     names = ["v", *[f"%a{i}" for i in range(len(form.kinds))]]
     lanes = ir.VectorType(form.type, n)
-    made = _Defined(module, ir.FunctionType(lanes, [lanes] * len(given)), symbol)
-    made.text = "\n".join(
+    function = _Defined(module, ir.FunctionType(lanes, [lanes] * len(parameters)), symbol)
+    function.text = "\n".join(
         [
-            f'define internal {kind} @"{symbol}"({", ".join(given)}) noinline nounwind {{',
+            f'define internal {kind} @"{symbol}"({", ".join(parameters)}) noinline nounwind {{',
             *["  " + line.format(*names) for line in form.lines],
             f"  ret {kind} {form.result.format(*names)}",
             "}\n",
         ]
     )
-    return made
+    return function

@@ -140,10 +140,10 @@ class VectorLoop:
             return Vector(value.type, f"splat ({value.type} {value.get_reference()})")
         if not self.same(value):
             return self.splat(value, self.f.b)
-        found = self.splats.get(id(value))
-        if found is None:
-            found = self.splats[id(value)] = self.splat(value, self.ahead)
-        return found
+        splat = self.splats.get(id(value))
+        if splat is None:
+            splat = self.splats[id(value)] = self.splat(value, self.ahead)
+        return splat
 
     def steps(self, step: int | ir.Value) -> Vector:
         """Return the vector 0, step, 2 * step, ..."""
@@ -215,23 +215,23 @@ class VectorLoop:
     def early(self, name: str, *values: ir.Value) -> ir.Value:
         """Write an instruction before the loop, once."""
         key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
-        found = self.starts.get(key)
-        if found is None:
+        value = self.starts.get(key)
+        if value is None:
             x, *rest = values
             more = {} if name in ("gep", "neg") else {"flags": ("nsw",)}
-            made = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
-            found = self.starts[key] = self.launder(made) if name == "gep" else made
-        return found
+            instruction = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
+            value = self.starts[key] = self.launder(instruction) if name == "gep" else instruction
+        return value
 
     def launder(self, place: ir.Value) -> ir.Value:
         """Hide from LLVM how an address was computed. Otherwise LLVM turns it into an address that
         it increments from row to row, and computes the sum again at the end of each row: with rows
         of 23 elements that took a quarter of the time."""
         b, module = self.ahead, self.f.b.module
-        found = module.globals.get(_LAUNDER)
-        if found is None:
-            found = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _LAUNDER)
-        return b.bitcast(b.call(found, [b.bitcast(place, _BYTES)]), place.type)
+        function = module.globals.get(_LAUNDER)
+        if function is None:
+            function = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _LAUNDER)
+        return b.bitcast(b.call(function, [b.bitcast(place, _BYTES)]), place.type)
 
     def fetch(self, what: Load, place: ir.Value, size: int) -> None:
         """Prefetch the data of a later step.

@@ -82,6 +82,6 @@ class BlockThread:
         barrier = self.block.warps[first // WARP_SIZE]
         self.block.values[self.index] = x
         barrier.wait(TIMEOUT)
-        found = self.block.values[first : first + WARP_SIZE]
+        values = self.block.values[first : first + WARP_SIZE]
         barrier.wait(TIMEOUT)
-        return found
+        return values

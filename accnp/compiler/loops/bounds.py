@@ -29,8 +29,8 @@ class Linear(NamedTuple):
         terms = dict(self.terms)
         for v, k in other.terms.items():
             terms[v] = terms.get(v, 0) + times * k
-        kept = {v: k for v, k in terms.items() if k}
-        return Linear(kept, self.constant + times * other.constant)
+        nonzero = {v: k for v, k in terms.items() if k}
+        return Linear(nonzero, self.constant + times * other.constant)
 
 
 class Limits(NamedTuple):
@@ -107,10 +107,10 @@ class Bounds:
         if isinstance(x, Var):
             return Limits([Linear({x: 1})], [Linear({x: 1})])
         if isinstance(x, Index):
-            found = exactly(x.constant)
+            limits = exactly(x.constant)
             for v, k in x.terms:
-                found = found.plus(self.of(v), k) if isinstance(k, int) else _UNKNOWN
-            return found
+                limits = limits.plus(self.of(v), k) if isinstance(k, int) else _UNKNOWN
+            return limits
         if not isinstance(x, Call) or len(x.args) != 2:
             return _UNKNOWN
         a, b = x.args
@@ -129,21 +129,21 @@ class Bounds:
     def resolve(self, xs: Sequence[Linear], upper: bool) -> list[Linear]:
         """Replace variables by their bounds, those that were defined last first."""
         order = {v: n for n, v in enumerate(self.known)}
-        found: list[Linear] = []
+        bounds: list[Linear] = []
         left = [*xs]
         while left:
             x = left.pop()
             inner = max([v for v in x.terms if v in order], key=order.__getitem__, default=None)
             if inner is None:
-                found.append(x)
+                bounds.append(x)
                 continue
             k = x.terms[inner]
             rest = x.plus(Linear({inner: 1}), -k)
             limits = self.known[inner]
             left += _sums([rest], limits.high if (k > 0) == upper else limits.low, k)
-            if len(found) + len(left) > MOST:
+            if len(bounds) + len(left) > MOST:
                 return []
-        return found
+        return bounds
 
     def leaves(self, x: Limits, length: Limits) -> bool:
         """Return whether a number with these bounds is negative, or not less than a length."""

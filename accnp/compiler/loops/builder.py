@@ -51,11 +51,11 @@ def call(function: str, *args: Expr) -> Call:
         If there is no such function of operands of these types.
     """
     of = [number_type(x) for x in args]
-    found = result_of(function, of)
-    if found is None:
-        got = ", ".join([d.token for d in of])
-        raise TypeError(f"{function}: no scalar function of ({got})")
-    return Call(function, args, found)
+    result = result_of(function, of)
+    if result is None:
+        operand_types = ", ".join([d.token for d in of])
+        raise TypeError(f"{function}: no scalar function of ({operand_types})")
+    return Call(function, args, result)
 
 
 def cast(x: Expr, to: DType) -> Expr:
@@ -65,12 +65,12 @@ def cast(x: Expr, to: DType) -> Expr:
 
 def affine(*terms: tuple[Var, int | Var], constant: int = 0) -> Expr:
     """Return the sum of variables times integers and a constant; terms times 0 are omitted."""
-    kept = tuple([t for t in terms if t[1] != 0])
-    if not kept:
+    nonzero = tuple([t for t in terms if t[1] != 0])
+    if not nonzero:
         return Const(constant, I8)
-    if len(kept) == 1 and kept[0][1] == 1 and not constant:
-        return kept[0][0]
-    return Index(kept, constant)
+    if len(nonzero) == 1 and nonzero[0][1] == 1 and not constant:
+        return nonzero[0][0]
+    return Index(nonzero, constant)
 
 
 def plus(x: Expr, y: Expr) -> Expr:
@@ -104,12 +104,12 @@ class Builder:
 
     def fresh(self, name: str) -> str:
         """Return a name that the kernel does not have yet."""
-        found, k = name, 0
-        while found in self._names:
+        unique_name, k = name, 0
+        while unique_name in self._names:
             k += 1
-            found = f"{name}_{k}"
-        self._names.add(found)
-        return found
+            unique_name = f"{name}_{k}"
+        self._names.add(unique_name)
+        return unique_name
 
     # --- arguments and memory ---
 
@@ -168,8 +168,8 @@ class Builder:
         yield loop
         body = tuple(self._blocks.pop())
         carried = tuple(loop.carried)
-        made = For(loop.index, start, stop, step, body, independent, carried)
-        self.add(made._replace(interchangeable=interchangeable))
+        statement = For(loop.index, start, stop, step, body, independent, carried)
+        self.add(statement._replace(interchangeable=interchangeable))
 
     @contextmanager
     def when(self, test: Expr) -> Generator[None]:
@@ -200,13 +200,13 @@ class Builder:
     @contextmanager
     def reduce(self, extent: Expr) -> Generator[ReduceBuilder]:
         """Reduce values, which the statements of the `with` block compute, over 0..extent."""
-        made = ReduceBuilder(self, Var(self.fresh("j")))
+        reduction = ReduceBuilder(self, Var(self.fresh("j")))
         self._blocks.append([])
-        yield made
+        yield reduction
         body = self._blocks.pop()
         steps = tuple([s for s in body if isinstance(s, Let | Store)])
         assert len(steps) == len(body)
-        self.add(Reduce(made.index, extent, steps, tuple(made.reductions)))
+        self.add(Reduce(reduction.index, extent, steps, tuple(reduction.reductions)))
 
     def kernel(self) -> Kernel:
         """Return the kernel."""

@@ -99,8 +99,8 @@ def _quotient(x: np.integer, y: np.integer) -> np.integer:
     if y == 0:
         return x.dtype.type(-1)
     whole = abs(int(x)) // abs(int(y))
-    found = np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)
-    return cast("np.integer", found[()])
+    quotient = np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)
+    return cast("np.integer", quotient[()])
 
 
 def _floor_quotient(x: np.integer, y: np.integer) -> np.integer:
@@ -204,12 +204,12 @@ def _functions_of_ops() -> Iterator[tuple[str, Function]]:
     """
     imported("accnp.primitives.elementwise")
     for op in OPS.values():
-        found = _OWN_FUNCTION.fullmatch(op.scalar) if isinstance(op.scalar, str) else None
-        if found is None or found[1] != op.name or op.name in OPS.later:
+        match = _OWN_FUNCTION.fullmatch(op.scalar) if isinstance(op.scalar, str) else None
+        if match is None or match[1] != op.name or op.name in OPS.later:
             continue
         if set(op.dtypes) <= {"f", "c"} and has_derivative(op.jvp):
             assert op.numpy is not None
-            yield op.name, Function(found[2].count("{"), _floats, op.numpy, simple=False)
+            yield op.name, Function(match[2].count("{"), _floats, op.numpy, simple=False)
 
 
 FUNCTIONS_OF_OPS = {name: f for name, f in _functions_of_ops() if name not in FUNCTIONS}
@@ -223,8 +223,8 @@ for _name in KEEPS & FUNCTIONS.keys() - {"select"}:
 
 def result_of(name: str, of: Sequence[DType]) -> DType | None:
     """Return the type of the result for operands of these types; None if they are not accepted."""
-    found = FUNCTIONS.get(name)
-    return found.rule(of) if found is not None and len(of) == found.arity else None
+    function = FUNCTIONS.get(name)
+    return function.rule(of) if function is not None and len(of) == function.arity else None
 
 
 def has_vector_form(name: str, of: DType) -> bool:
@@ -235,8 +235,8 @@ def has_vector_form(name: str, of: DType) -> bool:
 
 def identity(combine: str, of: DType) -> bool | int | float:
     """Return the identity element of a reduction, which is its initial value."""
-    found = COMBINES[combine]
-    if of.kind == "bool" and found.of_bools:
-        found = COMBINES[found.of_bools]
+    operation = COMBINES[combine]
+    if of.kind == "bool" and operation.of_bools:
+        operation = COMBINES[operation.of_bools]
     of_type = {"bool": bool, "float": float}.get(of.kind, int)
-    return of_type(found.identity(of.numpy))
+    return of_type(operation.identity(of.numpy))

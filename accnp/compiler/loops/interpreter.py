@@ -112,11 +112,11 @@ def run(
 
 def _combine(combine: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return one step of a reduction for each element of two arrays."""
-    found = COMBINES[combine]
-    if found.order:
-        later = y > x if found.order == ">" else y < x
+    operation = COMBINES[combine]
+    if operation.order:
+        later = y > x if operation.order == ">" else y < x
         return np.where(later | (y != y), y, x)
-    return found.reference(x, y)
+    return operation.reference(x, y)
 
 
 def reduce_in_order(combine: str, values: np.ndarray) -> np.generic:
@@ -138,15 +138,15 @@ def reduce_in_order(combine: str, values: np.ndarray) -> np.generic:
 
 def _cast(x: np.generic, to: DType) -> np.generic:
     """Convert a number as `ir.Cast` specifies; NaN becomes 0 as an integer."""
-    given, of = np.asarray(x), to.numpy
+    value, of = np.asarray(x), to.numpy
     if to.kind == "bool":
-        return cast("np.generic", (given != 0)[()])
-    if given.dtype.kind == "f" and of.kind in "iu":
+        return cast("np.generic", (value != 0)[()])
+    if value.dtype.kind == "f" and of.kind in "iu":
         info = np.iinfo(of)
-        if np.isnan(given):
+        if np.isnan(value):
             return of.type(0)
-        return of.type(min(max(int(np.clip(given, -1e30, 1e30)), info.min), info.max))
-    return cast("np.generic", given.astype(of)[()])
+        return of.type(min(max(int(np.clip(value, -1e30, 1e30)), info.min), info.max))
+    return cast("np.generic", value.astype(of)[()])
 
 
 class _Left(Exception):
@@ -216,10 +216,10 @@ class _Machine:
         elif isinstance(s, Do) and s.function in SYNCHRONIZING:
             self.synchronize(s)
         elif isinstance(s, Do):
-            found = plain.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
+            result = plain.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
             if s.result is not None:
                 is_address = isinstance(s.result.dtype, Pointer)
-                self.values[s.result] = _Place(found, 0) if is_address else found
+                self.values[s.result] = _Place(result, 0) if is_address else result
         elif isinstance(s, Run | Share):
             self.run(s)
         elif isinstance(s, Break):
@@ -248,9 +248,9 @@ class _Machine:
             if self.deep or s.function != "barrier":
                 raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
             return
-        found = self.thread.synchronize(s.function, [self.number(a) for a in s.args])
+        value = self.thread.synchronize(s.function, [self.number(a) for a in s.args])
         if s.result is not None:
-            self.values[s.result] = found
+            self.values[s.result] = value
 
     def run_threads_together(self, s: For) -> None:
         """Run a loop over the threads of a block whose threads wait for each other."""
@@ -281,20 +281,20 @@ class _Machine:
 
     def argument(self, x: Expr) -> np.ndarray | np.generic | int | None:
         """Evaluate an argument of a call; an address becomes the array from that element on."""
-        found = self.expr(x)
-        return found.array[found.at :] if isinstance(found, _Place) else found
+        value = self.expr(x)
+        return value.array[value.at :] if isinstance(value, _Place) else value
 
     def array(self, x: Expr) -> np.ndarray:
         """Evaluate an address; returns the array from that element on."""
-        found = self.argument(x)
-        assert isinstance(found, np.ndarray)
-        return found
+        value = self.argument(x)
+        assert isinstance(value, np.ndarray)
+        return value
 
     def number(self, x: Expr) -> np.generic:
         """Evaluate an expression that is not an address."""
-        found = self.expr(x)
-        assert isinstance(found, np.generic)
-        return found
+        value = self.expr(x)
+        assert isinstance(value, np.generic)
+        return value
 
     def integer(self, x: Expr) -> int:
         return int(self.number(x))
@@ -319,19 +319,19 @@ class _Machine:
                 to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
-        found: list[list[np.generic]] = [[] for _ in s.reductions]
+        elements: list[list[np.generic]] = [[] for _ in s.reductions]
         for j in reversed(range(self.integer(s.extent))):
             self.values[s.index] = j
             self.block(s.body)
-            for f, values in zip(s.reductions, found, strict=True):
+            for f, values in zip(s.reductions, elements, strict=True):
                 values.append(self.number(f.value))
-        for f, values in zip(s.reductions, found, strict=True):
+        for f, values in zip(s.reductions, elements, strict=True):
             self.values[f.result] = self.reduce_values(f, np.array(values[::-1]))
 
-    def reduce_values(self, s: Reduction | ReduceElements, found: np.ndarray) -> np.generic:
+    def reduce_values(self, s: Reduction | ReduceElements, values: np.ndarray) -> np.generic:
         """Return the reduction of values, after conversion to the dtype of the result."""
         assert isinstance(s.result.dtype, DType)
-        return reduce_in_order(s.combine, found.astype(s.result.dtype.numpy))
+        return reduce_in_order(s.combine, values.astype(s.result.dtype.numpy))
 
     def while_loop(self, s: While) -> None:
         self.begin_loop(s)
@@ -387,20 +387,20 @@ class _Machine:
 
     def steps(self, s: For) -> Sequence[int]:
         """Return the indices of a loop, or those of this block if it runs a part (`For.part`)."""
-        found = range(self.integer(s.start), self.integer(s.stop), s.step)
+        indices = range(self.integer(s.start), self.integer(s.stop), s.step)
         if s.part is None:
-            return found
+            return indices
         block, blocks = [self.integer(x) for x in s.part]
         each = self.threads if s.spread == "grid" else 1
-        return [i for k, i in enumerate(found) if k // each % blocks == block]
+        return [i for k, i in enumerate(indices) if k // each % blocks == block]
 
     def base(self, memory: Memory) -> _Place:
         """Return the address of element 0 of a buffer, or the address in a variable."""
         if isinstance(memory, Buffer):
             return _Place(self.memory[memory], 0)
-        found = self.values[memory]
-        assert isinstance(found, _Place)
-        return found
+        place = self.values[memory]
+        assert isinstance(place, _Place)
+        return place
 
     def place(self, memory: Memory, index: Expr) -> _Place:
         """Return the address of the element at an index, after checking its bounds."""
@@ -414,10 +414,10 @@ class _Machine:
         array, at = self.place(buffer, index)
         base = self.base(buffer)
         self.check_bounds(buffer, base, at - base.at + count - 1)
-        found = array[at : at + count]
-        if found.ctypes.data % found.nbytes:
+        view = array[at : at + count]
+        if view.ctypes.data % view.nbytes:
             raise AlignmentError(f"run: {buffer.name}[{at}] is not aligned for {count} elements")
-        return found
+        return view
 
     def check_bounds(self, memory: Memory, base: _Place, at: int) -> None:
         """Raise BoundsError unless element `at`, relative to `base`, is in the buffer."""
@@ -442,10 +442,10 @@ class _Machine:
             terms = [
                 self.integer(v) * (k if isinstance(k, int) else self.integer(k)) for v, k in x.terms
             ]
-            found = sum(terms) + x.constant
-            if not -(1 << 63) <= found < 1 << 63:
-                raise OverflowError(f"run: {print_expr(x)} has more than 64 bits: {found}")
-            return np.int64(found)
+            result = sum(terms) + x.constant
+            if not -(1 << 63) <= result < 1 << 63:
+                raise OverflowError(f"run: {print_expr(x)} has more than 64 bits: {result}")
+            return np.int64(result)
         if isinstance(x, Cast):
             return _cast(self.number(x.value), x.dtype)
         assert isinstance(x, Call)
@@ -454,6 +454,6 @@ class _Machine:
         function = FUNCTIONS.get(x.function)
         takes = function is not None and function.rule([dtype(a) for a in x.args]) is not None  # type: ignore[misc]
         reference = function.reference if function and takes else plain.NAMESPACE[x.function]
-        found = reference(*[self.argument(a) for a in x.args])
+        result = reference(*[self.argument(a) for a in x.args])
         assert isinstance(x.dtype, DType)
-        return cast("np.generic", np.asarray(found).astype(x.dtype.numpy)[()])
+        return cast("np.generic", np.asarray(result).astype(x.dtype.numpy)[()])

@@ -442,9 +442,9 @@ class Kernel(NamedTuple):
 
 def number_type(x: Expr) -> DType:
     """Return the type of an expression that is a number."""
-    found = dtype(x)
-    assert isinstance(found, DType)
-    return found
+    result = dtype(x)
+    assert isinstance(result, DType)
+    return result
 
 
 def dtype(x: Expr) -> Type:

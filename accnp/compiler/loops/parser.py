@@ -126,20 +126,20 @@ class _Parser:
     def fail(self, expected: str) -> NoReturn:
         line = self.text.count("\n", 0, self.begin) + 1
         column = self.begin - self.text.rfind("\n", 0, self.begin)
-        got = repr(self.token) if self.token else "the end"
-        raise ParseError(f"line {line}, column {column}: expected {expected}, got {got}")
+        actual = repr(self.token) if self.token else "the end"
+        raise ParseError(f"line {line}, column {column}: expected {expected}, got {actual}")
 
     def advance(self) -> str:
         before = self.token
-        found = _TOKEN.match(self.text, self.at)
-        if found is None:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
             rest = self.text[self.at :]
             self.begin = self.at + len(rest) - len(rest.lstrip())
             self.token = self.text[self.begin]
             self.fail("a token")
-        self.kind = found.lastgroup or ""
-        self.token = found.group(self.kind)
-        self.begin, self.at = found.start(self.kind), found.end()
+        self.kind = match.lastgroup or ""
+        self.token = match.group(self.kind)
+        self.begin, self.at = match.start(self.kind), match.end()
         return before
 
     def accept(self, token: str) -> bool:
@@ -224,16 +224,16 @@ class _Parser:
         narrow = self.accept("narrow")
         self.expect("{")
         while self.accept("stack"):
-            made = self.sized_buffer()
-            stack.append(made._replace(exact=self.accept("exact")))
-            self.buffers[made.name] = stack[-1]
+            declaration = self.sized_buffer()
+            stack.append(declaration._replace(exact=self.accept("exact")))
+            self.buffers[declaration.name] = stack[-1]
         shared: list[Buffer] = []
         while self.accept("shared"):
             shared.append(self.sized_buffer())
         while self.accept("heap"):
-            made = self.typed_buffer()
+            declaration = self.typed_buffer()
             self.expect("[")
-            heap.append(Heap(made, self.variable()))
+            heap.append(Heap(declaration, self.variable()))
             self.expect("]")
         callees: list[Callee] = []
         while self.accept("calls"):
@@ -264,21 +264,21 @@ class _Parser:
 
     def sized_buffer(self) -> Buffer:
         """Parse a buffer with a known number of elements."""
-        made = self.typed_buffer()
+        buffer = self.typed_buffer()
         self.expect("[")
-        self.buffers[made.name] = made._replace(length=self.integer())
+        self.buffers[buffer.name] = buffer._replace(length=self.integer())
         self.expect("]")
-        return self.buffers[made.name]
+        return self.buffers[buffer.name]
 
     def parse_list(self, item: Callable[[], _Item]) -> list[_Item]:
         """Parse a list in parentheses."""
-        found: list[_Item] = []
+        items: list[_Item] = []
         self.expect("(")
         while not self.accept(")"):
-            found.append(item())
+            items.append(item())
             if self.token != ")":
                 self.expect(",")
-        return found
+        return items
 
     def new(self, name: str, of: Type = I8) -> Var:
         self.variables[name] = Var(name, of)
@@ -297,11 +297,11 @@ class _Parser:
 
     def block(self) -> tuple[Stmt, ...]:
         """Parse statements up to a token that ends a block."""
-        found: list[Stmt] = []
+        statements: list[Stmt] = []
         while self.token not in ("}", "next"):
             with self.nested():
-                found.append(self.statement())
-        return tuple(found)
+                statements.append(self.statement())
+        return tuple(statements)
 
     def statement(self) -> Stmt:  # noqa: C901
         if self.token in self.buffers or self.token in self.variables:
@@ -381,10 +381,10 @@ class _Parser:
 
     def several(self, item: Callable[[], _Item]) -> tuple[_Item, ...]:
         """Parse items that are separated by commas."""
-        found = [item()]
+        items = [item()]
         while self.accept(","):
-            found.append(item())
-        return tuple(found)
+            items.append(item())
+        return tuple(items)
 
     def do(self) -> Do:
         name = self.name()
@@ -570,11 +570,11 @@ class _Parser:
         if self.accept("&"):
             return Address(*self.element())
         if self.token in self.variables:
-            found = self.variable()
-            if self.token != "[" or not isinstance(found.dtype, Pointer):
-                return found
+            variable = self.variable()
+            if self.token != "[" or not isinstance(variable.dtype, Pointer):
+                return variable
             self.advance()
-            load = Load(found, self.expr())
+            load = Load(variable, self.expr())
             self.expect("]")
             return load
         at = self.begin
@@ -589,12 +589,12 @@ class _Parser:
                 self.expect(",")
         if name in DTYPES and len(args) == 1:
             return Cast(args[0], DTYPES[name])
-        found = type_of_call(name, [dtype(a) for a in args])
-        if found is None:
+        result = type_of_call(name, [dtype(a) for a in args])
+        if result is None:
             self.begin, self.token = at, name
-            got = ", ".join([dtype(a).token for a in args])
-            self.fail(f"a scalar function ({name}: no scalar function of ({got}))")
-        return Call(name, tuple(args), found)
+            operand_types = ", ".join([dtype(a).token for a in args])
+            self.fail(f"a scalar function ({name}: no scalar function of ({operand_types}))")
+        return Call(name, tuple(args), result)
 
     def constant(self) -> Const:
         at, text = self.begin, self.number()
@@ -640,10 +640,10 @@ def parse_kernel(text: str) -> Kernel:
         If the text is not a kernel. The message states line and column.
     """
     parser = _Parser(text)
-    found = parser.kernel()
+    kernel = parser.kernel()
     if parser.kind != "end":
         parser.fail("the end")
-    return found
+    return kernel
 
 
 def parse_kernels(text: str) -> list[Kernel]:
@@ -660,7 +660,7 @@ def parse_kernels(text: str) -> list[Kernel]:
         If the text is not one kernel or more.
     """
     parser = _Parser(text)
-    found = [parser.kernel()]
+    kernels = [parser.kernel()]
     while parser.kind != "end":
-        found.append(parser.kernel())
-    return found
+        kernels.append(parser.kernel())
+    return kernels

@@ -28,8 +28,8 @@ def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
 
 def is_of_gpu(name: str) -> bool:
     """Return whether an intrinsic exists in kernels for GPUs only."""
-    found = imported("accnp.compiler.llvm.intrinsics.all").TABLE.get(name)
-    return found is not None and found.gpu
+    intrinsic = imported("accnp.compiler.llvm.intrinsics.all").TABLE.get(name)
+    return intrinsic is not None and intrinsic.gpu
 
 
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
@@ -38,16 +38,16 @@ def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
     if name == "nontemporal_requested":
         return None if of else I8
     numbers = [t for t in of if isinstance(t, DType)]
-    found: Type | None = result_of(name, numbers) if len(numbers) == len(of) else None
-    return found or procedure(name, of)[0]
+    result: Type | None = result_of(name, numbers) if len(numbers) == len(of) else None
+    return result or procedure(name, of)[0]
 
 
 def procedure(name: str, of: Sequence[Type]) -> tuple[Type | None, bool]:
     """Return the type of the result of a procedure, and whether it accepts arguments of these types
     without conversion. Half-precision numbers are float32 in registers."""
-    found = find_intrinsic(name, of)
-    if found is None:
+    intrinsic = find_intrinsic(name, of)
+    if intrinsic is None:
         return None, False
-    result, params, _ = found
+    result, params, _ = intrinsic
     takes = all(t == p or (t.kind == "half" and p == F4) for t, p in zip(of, params, strict=True))
     return (result if takes else None), takes

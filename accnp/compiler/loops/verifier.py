@@ -108,8 +108,8 @@ class VerificationError(ValueError):
 
 
 def _is_defined(combine: str, of: DType) -> bool:
-    found = COMBINES.get(combine)
-    return found is not None and (of.kind != "float" or "f" in found.kinds)
+    operation = COMBINES.get(combine)
+    return operation is not None and (of.kind != "float" or "f" in operation.kinds)
 
 
 def verify(kernel: Kernel) -> None:
@@ -530,21 +530,25 @@ class _Verifier:
         values = [self.expr(f.value) for f in s.reductions]
         self.scope = before
         self.independent(s.index, s.body)
-        for f, found in zip(s.reductions, values, strict=True):
-            self.reduction(f, found)
+        for f, value_type in zip(s.reductions, values, strict=True):
+            self.reduction(f, value_type)
 
-    def reduction(self, s: Reduction | ReduceElements, found: Type) -> None:
+    def reduction(self, s: Reduction | ReduceElements, value_type: Type) -> None:
         name = s.result.name
         self.check(s.combine in COMBINES, f"{name}: no reduction {s.combine!r}")
-        if found.kind == "float":
-            self.check("f" in COMBINES[s.combine].kinds, f"{name}: {s.combine} of {found.token}")
+        if value_type.kind == "float":
+            self.check(
+                "f" in COMBINES[s.combine].kinds, f"{name}: {s.combine} of {value_type.token}"
+            )
         if s.wide:
             self.check(
-                found == F4 and s.combine == "sum", f"{name}: a wide reduction of {found.token}"
+                value_type == F4 and s.combine == "sum",
+                f"{name}: a wide reduction of {value_type.token}",
             )
-            found = F8
+            value_type = F8
         self.check(
-            s.result.dtype == found, f"{name}: a reduction of {found.token} has another type"
+            s.result.dtype == value_type,
+            f"{name}: a reduction of {value_type.token} has another type",
         )
         self.define(s.result)
 
@@ -558,8 +562,8 @@ class _Verifier:
             self.check(b in self.buffers, f"{b.name} is not a buffer of the kernel")
 
     def typed(self, x: Expr, of: Type, what: str) -> None:
-        found = self.expr(x)
-        self.check(found == of, f"{what} is {found.token} instead of {of.token}: {print_expr(x)}")
+        actual = self.expr(x)
+        self.check(actual == of, f"{what} is {actual.token} instead of {of.token}: {print_expr(x)}")
 
     def expr(self, x: Expr) -> Type:
         """Check an expression; returns its type."""
@@ -587,9 +591,9 @@ class _Verifier:
             self.expr(x.value)
         else:
             self.of_gpu(x.function)
-            found = type_of_call(x.function, [self.expr(a) for a in x.args])
-            self.check(found is not None, f"no scalar function for {print_expr(x)}")
-            self.check(found == x.dtype, f"{print_expr(x)} has another type")
+            result = type_of_call(x.function, [self.expr(a) for a in x.args])
+            self.check(result is not None, f"no scalar function for {print_expr(x)}")
+            self.check(result == x.dtype, f"{print_expr(x)} has another type")
         return dtype(x)
 
 
@@ -616,8 +620,8 @@ def _step(x: Expr, index: Var) -> int:
     """Return by how much an index grows with another one; 0 if not, or if it is unknown."""
     if x == index:
         return 1
-    found = [k for v, k in x.terms if v == index] if isinstance(x, Index) else []
-    return found[0] if len(found) == 1 and isinstance(found[0], int) else 0
+    factors = [k for v, k in x.terms if v == index] if isinstance(x, Index) else []
+    return factors[0] if len(factors) == 1 and isinstance(factors[0], int) else 0
 
 
 def _adjacent(x: Expr, count: int) -> list[Expr]:

@@ -65,16 +65,16 @@ def subexpressions(x: Expr) -> Iterator[Expr]:
     """Yield an expression and all expressions in it."""
     stack = [x]
     while stack:
-        found = stack.pop()
-        yield found
-        stack += parts(found)
+        part = stack.pop()
+        yield part
+        stack += parts(part)
 
 
 def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     """Rebuild an expression; `change` returns the replacement of a part of it, or None."""
-    found = change(x)
-    if found is not None:
-        return found
+    replacement = change(x)
+    if replacement is not None:
+        return replacement
     if isinstance(x, Call):
         return x._replace(args=tuple([map_expr(a, change) for a in x.args]))
     if isinstance(x, Cast):
@@ -131,25 +131,33 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 
 def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
     """Rebuild statements and nested statements with changed expressions."""
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
-        made = map_statement(s, change)
-        if isinstance(made, For | While):
-            carried = [c._replace(following=change(c.following)) for c in made.carried]
-            made = made._replace(body=map_body(made.body, change), carried=tuple(carried))
-            made = made._replace(test=change(made.test)) if isinstance(made, While) else made
-        elif isinstance(made, If):
-            joined = [j._replace(then=change(j.then), orelse=change(j.orelse)) for j in made.joined]
-            made = made._replace(
-                then=map_body(made.then, change), orelse=map_body(made.orelse, change),
+        statement = map_statement(s, change)
+        if isinstance(statement, For | While):
+            carried = [c._replace(following=change(c.following)) for c in statement.carried]
+            statement = statement._replace(
+                body=map_body(statement.body, change), carried=tuple(carried)
+            )
+            statement = (
+                statement._replace(test=change(statement.test))
+                if isinstance(statement, While)
+                else statement
+            )
+        elif isinstance(statement, If):
+            joined = [
+                j._replace(then=change(j.then), orelse=change(j.orelse)) for j in statement.joined
+            ]
+            statement = statement._replace(
+                then=map_body(statement.then, change), orelse=map_body(statement.orelse, change),
                 joined=tuple(joined),
             )  # fmt: skip
-        elif isinstance(made, Reduce):
-            steps = [x for x in map_body(made.body, change) if isinstance(x, Let | Store)]
-            reductions = [f._replace(value=change(f.value)) for f in made.reductions]
-            made = made._replace(body=tuple(steps), reductions=tuple(reductions))
-        found.append(made)
-    return tuple(found)
+        elif isinstance(statement, Reduce):
+            steps = [x for x in map_body(statement.body, change) if isinstance(x, Let | Store)]
+            reductions = [f._replace(value=change(f.value)) for f in statement.reductions]
+            statement = statement._replace(body=tuple(steps), reductions=tuple(reductions))
+        new_body.append(statement)
+    return tuple(new_body)
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:  # noqa: C901
@@ -195,25 +203,25 @@ def _address_of(memory: Memory) -> tuple[Var, ...]:
 def accessed(s: Stmt) -> set[Memory]:
     """Return the memory that a statement reads, writes, or takes addresses of, without that of
     nested statements."""
-    found: set[Memory] = set()
+    memories: set[Memory] = set()
     if isinstance(s, Store | LoadVector | StoreVector | ReduceElements | ReduceColumns | Transpose):
-        found.add(s.buffer)
+        memories.add(s.buffer)
     if isinstance(s, Transpose | ReduceColumns):
-        found.add(s.to)
+        memories.add(s.to)
     if isinstance(s, ReduceColumns):
-        found.add(s.places)
+        memories.add(s.places)
     inner = [x for e in expressions(s) for x in subexpressions(e)]
-    return found | {x.buffer for x in inner if isinstance(x, Load | Address)}
+    return memories | {x.buffer for x in inner if isinstance(x, Load | Address)}
 
 
 def names_of(kernel: Kernel) -> set[str]:
     """Return the names of the arguments, buffers and variables of a kernel."""
-    taken = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
-    taken |= {b.name for b in (*kernel.buffers, *kernel.stack, *kernel.shared)}
-    taken |= {b.name for b, _ in kernel.heap}
+    names = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
+    names |= {b.name for b in (*kernel.buffers, *kernel.stack, *kernel.shared)}
+    names |= {b.name for b, _ in kernel.heap}
     for s in statements(kernel.body):
-        taken |= {v.name for v in assigned(s)}
-    return taken
+        names |= {v.name for v in assigned(s)}
+    return names
 
 
 def assigned(s: Stmt) -> tuple[Var, ...]:
@@ -242,12 +250,12 @@ def fresh_name(name: str, kernel: Kernel) -> str:
     return make_unique_name(name, names_of(kernel))
 
 
-def make_unique_name(name: str, taken: Set[str]) -> str:
+def make_unique_name(name: str, used_names: Set[str]) -> str:
     """Return this name if it is not in use, or otherwise this name with a numeric suffix."""
-    found, k = name, 0
-    while found in taken:
-        found, k = f"{name}_{k}", k + 1
-    return found
+    unique_name, k = name, 0
+    while unique_name in used_names:
+        unique_name, k = f"{name}_{k}", k + 1
+    return unique_name
 
 
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -265,20 +273,20 @@ def replace_loops(
     body: Sequence[Stmt], change: Callable[[For | Reduce], Sequence[Stmt] | None]
 ) -> tuple[Stmt, ...]:
     """Rebuild statements; `change` returns replacements of loops and reductions, inner first."""
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
         if isinstance(s, If):
-            found.append(
+            new_body.append(
                 s._replace(
                     then=replace_loops(s.then, change), orelse=replace_loops(s.orelse, change)
                 )
             )
         elif isinstance(s, While):
-            found.append(s._replace(body=replace_loops(s.body, change)))
+            new_body.append(s._replace(body=replace_loops(s.body, change)))
         elif isinstance(s, For | Reduce):
             inner = s._replace(body=replace_loops(s.body, change)) if isinstance(s, For) else s
             new = change(inner)
-            found += [inner] if new is None else new
+            new_body += [inner] if new is None else new
         else:
-            found.append(s)
-    return tuple(found)
+            new_body.append(s)
+    return tuple(new_body)

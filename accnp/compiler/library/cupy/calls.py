@@ -85,8 +85,8 @@ def _precision(xp: ArrayLibrary, precision: object, small: bool = False) -> Gene
 
 
 def _remaining_axes(rank: int, *used: Sequence[int]) -> list[int]:
-    taken = {d for group in used for d in group}
-    return [d for d in range(rank) if d not in taken]
+    used_axes = {d for group in used for d in group}
+    return [d for d in range(rank) if d not in used_axes]
 
 
 def product(

@@ -42,14 +42,14 @@ class Computed:
         if phase.reductions or phase.row or phase.row_stores or len(phase.stores) != 1:
             return None
         ((store, _),) = phase.stores
-        found = cls(spec)
+        computed = cls(spec)
         # In the order of its elements, or the same for all.
-        if store.strides not in ((), (1,)) or store.offset or not found.loads:
+        if store.strides not in ((), (1,)) or store.offset or not computed.loads:
             return None
         # Gathers are faster in a separate loop: 30,000 sums of v * w[i] took 20 us with one, and
         # 39 us without.
-        plain = all(s in (0, 1) for a in found.loads for s in a.strides)
-        return found if plain and not any(a.terms for a in found.loads) else None
+        plain = all(s in (0, 1) for a in computed.loads for s in a.strides)
+        return computed if plain and not any(a.terms for a in computed.loads) else None
 
     @property
     def more(self) -> int:

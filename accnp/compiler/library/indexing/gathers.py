@@ -152,8 +152,8 @@ def axes_of(
     are "free" (independent) if no two windows overlap. Steps: starts, array with the windows, own.
     """
     window_dims, dropped, _, batching, starts_batching = dims
-    kept = [d for d in range(len(within)) if d not in dropped and d not in batching]
-    windows = dict(zip(window_dims, kept, strict=True))
+    window_axes = [d for d in range(len(within)) if d not in dropped and d not in batching]
+    windows = dict(zip(window_dims, window_axes, strict=True))
     rows = iter(range(len(starts.shape) - 1))
     axes: list[Axis] = []
     for i, (n, step) in enumerate(zip(shape, own, strict=True)):

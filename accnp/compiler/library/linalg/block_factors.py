@@ -60,8 +60,8 @@ class Block(Batch):
         sizes = [n for x in self.arrays for n in x.shape]
         if self.code not in ("f4", "f8", "c8", "c16") or not all(sizes):
             return False
-        wanted = sum(elements) * self.arrays[0].dtype.itemsize
-        self.room = next((c for c in CLASSES if c >= wanted), 0)
+        nbytes = sum(elements) * self.arrays[0].dtype.itemsize
+        self.room = next((c for c in CLASSES if c >= nbytes), 0)
         self.offsets = [sum(elements[:k]) for k in range(1, len(elements))]
         return bool(self.room)
 

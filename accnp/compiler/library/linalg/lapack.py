@@ -115,11 +115,11 @@ def eigh(
     rooms |= {"rwork": (batch.part, square)} if batch.complex else {}
     rooms |= {"iwork": ("i4", 5 * size + 3)}
     with batch.scratch(**rooms):
-        given = [f"{name}, {text.integer(count)}" for name, (_, count) in rooms.items()][1:]
+        sizes = [f"{name}, {text.integer(count)}" for name, (_, count) in rooms.items()][1:]
         with batch.each("xyw"):
             batch.columns("f", "x", 0, n, n)
             text.add(
-                f"info = syevd_{code}({V}, {L if lower else U}, {n}, f, {n}, w, {', '.join(given)})"
+                f"info = syevd_{code}({V}, {L if lower else U}, {n}, f, {n}, w, {', '.join(sizes)})"
             )
             batch.rows("y", n, n, f"f[j * {n} + i]")
             batch.nan_unless_done(("y", code, f"{n} * {n}"), ("w", batch.part, n))
@@ -179,11 +179,15 @@ def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) 
     if not batch.possible:
         return None
     code, text, least = batch.code, batch.text, min(rows, columns)
-    kept = rows if full else least
-    size = BLOCK * max(columns, kept)
-    rooms = {"f": (code, rows * max(columns, kept)), "tau": (code, least), "work": (code, size)}
+    q_columns = rows if full else least
+    size = BLOCK * max(columns, q_columns)
+    rooms = {
+        "f": (code, rows * max(columns, q_columns)),
+        "tau": (code, least),
+        "work": (code, size),
+    }
     with batch.scratch(**rooms):
-        m, n, k, q = (text.integer(x) for x in (rows, columns, least, kept))
+        m, n, k, q = (text.integer(x) for x in (rows, columns, least, q_columns))
         work = text.integer(size)
         with batch.each("xyz"):
             batch.columns("f", "x", 0, m, n)

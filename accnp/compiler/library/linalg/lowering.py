@@ -43,9 +43,9 @@ def triangular_solve(
     """Return the kernel of `triangular_solve`."""
     (a, b), (result,) = operands, results
     form, unit = (p["left_side"], p["lower"]), p["unit_diagonal"]
-    found = triangular_kernel(a, b, result, *form, p["transpose_a"], unit)
+    kernel = triangular_kernel(a, b, result, *form, p["transpose_a"], unit)
     how = "t" * p["transpose_a"] + "c" * p["conjugate_a"]
-    return found or triangular_by_lapack(a, b, result, *form, how, unit)
+    return kernel or triangular_by_lapack(a, b, result, *form, how, unit)
 
 
 def cholesky(

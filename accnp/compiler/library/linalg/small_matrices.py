@@ -355,12 +355,12 @@ def pivots_to_permutation(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel of `lu_pivots_to_permutation`."""
-    given, count = operands[0], p["permutation_size"]
-    if not all(given.shape) or not count:
+    pivots, count = operands[0], p["permutation_size"]
+    if not all(pivots.shape) or not count:
         return None
-    batch = Batch([given], results, "11")
+    batch = Batch([pivots], results, "11")
     text = batch.text
-    m, k, step = (text.integer(n) for n in (count, given.shape[-1], given.strides[-1]))
+    m, k, step = (text.integer(n) for n in (count, pivots.shape[-1], pivots.strides[-1]))
     with batch.each("pq"):
         batch.permutation(m, k, step)
     return batch.own(count)

@@ -89,9 +89,9 @@ def _work_code(a: str, b: str, result: str) -> str:
 
 
 def _remaining_axes(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
-    taken = {d for group in used for d in group}
+    used_axes = {d for group in used for d in group}
     sizes = zip(x.shape, x.strides, strict=True)
-    return [pair for d, pair in enumerate(sizes) if d not in taken]
+    return [pair for d, pair in enumerate(sizes) if d not in used_axes]
 
 
 # --- products of matrices ------------------------------------------------------------------------
@@ -101,7 +101,7 @@ _NONE = Axis(1, (0, 0, 0))
 
 
 def _product(
-    code: str, given: tuple[str, str, str], axes: list[Axis], inner: list[Axis]
+    code: str, codes: tuple[str, str, str], axes: list[Axis], inner: list[Axis]
 ) -> OwnKernel:
     of_a = [x for x in axes if x.kind == "row"]
     of_b = [x for x in axes if x.kind == "column"]
@@ -121,9 +121,9 @@ def _product(
     real = code[0] == "f"
     copies: Copies | None = None
     module = None
-    if code not in SPEED or {*given} != {code}:
+    if code not in SPEED or {*codes} != {code}:
         module = imported("accnp.compiler.library.products.operand_copies")
-        copies = module.Copies(code, (given[left], given[right], given[2]))
+        copies = module.Copies(code, (codes[left], codes[right], codes[2]))
     by_rows = m == count == 1 and across.steps[right] == 1 != along.steps[right]
     if by_rows and real and not copies and k >= ROWS and work >= 2 * TASK:
         return _whole_row_kernel(code, left, along, across)
@@ -168,7 +168,7 @@ def _product(
         matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
         if tiny:
             text.add(f"x = {x}", f"y = {y}", f"z = {z}")
-            casts = (code, given[2])
+            casts = (code, codes[2])
             if count >= MANY and max(m, n, k) <= SPELLED:
                 steps = [str(v) if abs(v) <= TINY else s for v, s in zip(strides, named)]
                 _write_unrolled_product(text, (m, n, k), steps, ldc, casts)
@@ -208,8 +208,8 @@ def _whole_row_kernel(code: str, left: int, along: Axis, across: Axis) -> OwnKer
     room = -(-n // chains) * chains  # padded, because whole vectors are stored
 
     def text() -> tuple[Text, list[str]]:
-        made = Text(4)
-        return made, [made.integer(x) for x in (n, k, wide, tiles, room)]
+        writer = Text(4)
+        return writer, [writer.integer(x) for x in (n, k, wide, tiles, room)]
 
     first, (columns, deep, width, across_, lda) = text()
     several, some = first.integer(parts), first.integer(chains // parts)
@@ -272,24 +272,24 @@ def _tiles(
     """Return the rows and columns of a tile (columns in multiples of `step`), and the number of
     tiles in both directions. Tiles are squares if `squares` fit, otherwise strips."""
     enough = 4 * config.threads
-    wanted = min(TASKS, work // TASK) if count < enough else 1
-    if wanted < 2:
+    tasks = min(TASKS, work // TASK) if count < enough else 1
+    if tasks < 2:
         return m, n, 1, 1
     for side in squares:
-        if min(m, n) >= side and wanted >= -(-m // side) * -(-n // side) >= enough:
+        if min(m, n) >= side and tasks >= -(-m // side) * -(-n // side) >= enough:
             return side, side, -(-m // side), -(-n // side)
     if m >= 2 * BAND and n >= 2 * narrow and not squares:
         down = round(m / BAND)
-        across = max(-(-n // PANELS), -(-min(wanted, enough) // down))
+        across = max(-(-n // PANELS), -(-min(tasks, enough) // down))
         while down * across % config.threads:  # otherwise some threads are idle at the end
             across += 1
         tall, wide = -(-m // down // 8) * 8, -(-n // min(across, n // narrow) // step) * step
         return tall, wide, -(-m // tall), -(-n // wide)
-    across = max(1, min(wanted, round(n / narrow)))
+    across = max(1, min(tasks, round(n / narrow)))
     wide = -(-n // across // step) * step
     across = -(-n // wide)
-    strips = max(-(-min(wanted, enough) // across), min(-(-m // STRIP), wanted // across))
-    down = max(1, min(-(-wanted // across) if squares else strips, m // NARROW))
+    strips = max(-(-min(tasks, enough) // across), min(-(-m // STRIP), tasks // across))
+    down = max(1, min(-(-tasks // across) if squares else strips, m // NARROW))
     down = max(down, min(config.threads // across, m // FEWEST))
     tall = -(-m // down // 8) * 8
     return tall, wide, -(-m // tall), across

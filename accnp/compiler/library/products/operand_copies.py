@@ -78,19 +78,19 @@ class Copies:
             operands: list[tuple[str, str, str]] = []
             for name, copied, m in zip(_NAMES, self.copied, (left, right), strict=False):
                 text.add(f"{name}_at = {m.start} + p0 * {m.along}")
-                found = (f"at(a{m.pointer}, {name}_at)", m.row, m.along)
+                operand = (f"at(a{m.pointer}, {name}_at)", m.row, m.along)
                 if copied:
                     (self._write_word_copy if self.pairs else self._values)(text, name, m, pitch)
-                    found = (name, *(("1", m.rows) if m.columns else (pitch, "1")))
-                operands.append(found)
+                    operand = (name, *(("1", m.rows) if m.columns else (pitch, "1")))
+                operands.append(operand)
             (x, rsa, csa), (y, csb, rsb) = operands
             z, ldc = f"at(a{out.pointer}, {out.start})", out.row
             if self.copied[2]:
                 z, ldc = "sums", right.rows
             counts = f"{left.rows}, {right.rows}, {'words' if self.pairs else 'kk'}"
-            given = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
+            matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
             text.products = True
-            text.add(f"gemm_{self.work}({counts}, {given}, how)")
+            text.add(f"gemm_{self.work}({counts}, {matrices}, how)")
         if self.copied[2]:
             with text.block(f"for i in range({left.rows}):"):
                 text.add(f"s = i * {right.rows}", f"d = {out.start} + i * {out.row}")
@@ -111,28 +111,30 @@ class Copies:
     def _write_word_copy(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
         """Write code that packs two elements of neighboring steps into a word; the last element may
         be alone."""
-        given = f"a{m.pointer}"
+        source = f"a{m.pointer}"
         if m.columns:
             with text.block("for p in range(even):"):
                 text.add(f"s = {name}_at + 2 * p * {m.along}", f"t = s + {m.along}")
                 text.add(f"d = p * {m.rows}")
                 with text.block(f"for i in range({m.rows}):"):
-                    text.add(f"{name}[d + i] = {_pack_word(f'{given}[s + i]', f'{given}[t + i]')}")
+                    text.add(
+                        f"{name}[d + i] = {_pack_word(f'{source}[s + i]', f'{source}[t + i]')}"
+                    )
             with text.block("if even < words:"):
                 text.add(f"s = {name}_at + 2 * even * {m.along}", f"d = even * {m.rows}")
                 with text.block(f"for i in range({m.rows}):"):
-                    text.add(f"{name}[d + i] = {_pack_word(f'{given}[s + i]')}")
+                    text.add(f"{name}[d + i] = {_pack_word(f'{source}[s + i]')}")
             return
         with text.block(f"for i in range({m.rows}):"):
             text.add(f"s = {name}_at + i * {m.row}", f"d = i * {pitch}")
             if m.along == "1":
-                text.add(f"copy_words(at({name}, d), at({given}, s), kk)")
+                text.add(f"copy_words(at({name}, d), at({source}, s), kk)")
                 return
             with text.block("for p in range(even):"):
                 text.add(f"v = s + 2 * p * {m.along}", f"w = v + {m.along}")
-                text.add(f"{name}[d + p] = {_pack_word(f'{given}[v]', f'{given}[w]')}")
+                text.add(f"{name}[d + p] = {_pack_word(f'{source}[v]', f'{source}[w]')}")
             with text.block("if even < words:"):
-                last = f"{given}[s + 2 * even * {m.along}]"
+                last = f"{source}[s + 2 * even * {m.along}]"
                 text.add(f"{name}[d + even] = {_pack_word(last)}")
 
 

@@ -45,9 +45,9 @@ def _arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | 
     if x.dtype.kind == "c":
         return None
     n = x.shape[axis]
-    kept = list(contiguous(out.shape))
-    kept.insert(axis, 0)
-    before, behind = split_axes(x.shape, axis, x.strides, kept)
+    out_strides = list(contiguous(out.shape))
+    out_strides.insert(axis, 0)
+    before, behind = split_axes(x.shape, axis, x.strides, out_strides)
     text = Text(2)
     if len(behind) == 1 and len(before) <= 1 and behind[0].size >= FEW_COLUMNS:
         return _arg_columns(text, x, out, before, behind[0], axis, largest)

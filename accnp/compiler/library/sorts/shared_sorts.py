@@ -264,10 +264,10 @@ def _collect_lists(
         text.add(f"f = at(a{limits + 3}, g * {size} + first)", "m = 0")
         sorts = ""
         if kth is not None:
-            asked, sorts = text.integer(kth), "sorts"
+            position, sorts = text.integer(kth), "sorts"
             with text.block(f"for j in range({many}):"):
                 text.add(f"m = m + a{limits + 1}[(g * {many} + j) * {LISTS} + k]")
-            text.add(f"sorts = first <= {asked} and {asked} < first + m", "m = 0")
+            text.add(f"sorts = first <= {position} and {position} < first + m", "m = 0")
         with text.block(f"for j in range({many}):"):
             text.add(f"c = at(a{limits + 1}, (g * {many} + j) * {LISTS})")
             text.add(f"o = g * {size} + j * {BLOCK}")

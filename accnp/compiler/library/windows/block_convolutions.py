@@ -73,11 +73,11 @@ def moved(text: Text, *steps: tuple[str, int]) -> str:
 
 def _window_starts(text: Text, windows: Sequence[Window]) -> list[str]:
     """Return statements that compute where windows begin in the dilated array."""
-    found: list[str] = []
+    starts: list[str] = []
     for d, w in enumerate(windows):
         low = f" - {text.integer(w.low)}" if w.low else ""
-        found.append(f"s{d} = {total(text.times(f'p{d}', w.stride))}{low}")
-    return found
+        starts.append(f"s{d} = {total(text.times(f'p{d}', w.stride))}{low}")
+    return starts
 
 
 def seen(text: Text, d: int, w: Window, where: str) -> tuple[list[str], str]:
@@ -101,16 +101,16 @@ def _input_position(text: Text, d: int, w: Window) -> tuple[list[str], str]:
 class _Sums:
     """The source of sums over taps and input features, which may be divided into parts."""
 
-    def __init__(self, code: str, acc: str, case: Case, wanted: int, tasks: int = 0) -> None:
-        """`wanted` is the number of tasks to reach by dividing the sums. Without division, there
-        are `tasks` tasks, by default one for each element."""
+    def __init__(self, code: str, acc: str, case: Case, target_tasks: int, tasks: int = 0) -> None:
+        """`target_tasks` is the number of tasks to reach by dividing the sums. Without division,
+        there are `tasks` tasks, by default one for each element."""
         self.code, self.acc, self.case = code, acc, case
         self.space = range(len(case.windows))
         taps = [w.taps for w in case.windows]
         places = prod([w.places for w in case.windows])
         self.size = case.groups * case.features * case.examples * places
         first = taps[0] if taps and prod(taps) * case.inputs >= LONG else 1
-        parts = max(1, min(first, wanted // max(1, tasks or self.size)))
+        parts = max(1, min(first, target_tasks // max(1, tasks or self.size)))
         self.each = -(-first // parts)  # taps of the first axis in a part
         self.parts = -(-first // self.each)
         self.text = Text(4 if self.parts > 1 else 3)
@@ -235,10 +235,10 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
             sums.open_taps(d)
         text.add("barrier()")
         with text.block(f"if me < {TILE}:"):
-            found = [_input_position(text, d, case.windows[d]) for d in space]
+            positions = [_input_position(text, d, case.windows[d]) for d in space]
             text.add(*[f"s{d} = begin{d}[me]" for d in space])
-            text.add(*[line for lines, _ in found for line in lines])
-            test = " & ".join(test for _, test in found) or "me >= 0"
+            text.add(*[line for lines, _ in positions for line in lines])
+            test = " & ".join(test for _, test in positions) or "me >= 0"
             where = sums.moved(*sums.along("z", case.lhs))
             text.add(f"seen[me] = origin[me] + {where} if {test} else -1")
         text.add(f"tap = {sums.moved(*sums.along('k', case.rhs))}")

@@ -127,13 +127,13 @@ def _product(code: str, case: Case) -> OwnKernel:
     work = case.groups * case.examples * each * columns * taps // (12 if code == "f4" else 6)
     # Each task packs the kernel again, so it must have enough rows.
     rows = case.examples * each
-    wanted = -(-max(1, min(TASKS, work // TASK)) // case.groups)
-    wanted = max(1 + (work > HEAVY), min(wanted, rows // LEAST), rows // ROWS)
+    target_tasks = -(-max(1, min(TASKS, work // TASK)) // case.groups)
+    target_tasks = max(1 + (work > HEAVY), min(target_tasks, rows // LEAST), rows // ROWS)
     several, band = case.examples, whole
-    if wanted > 1:
-        several = max(1, case.examples // wanted)
+    if target_tasks > 1:
+        several = max(1, case.examples // target_tasks)
     if several == 1:
-        bands = min(whole, -(-wanted // case.examples))
+        bands = min(whole, -(-target_tasks // case.examples))
         band = -(-whole // bands)
     tasks = case.groups * -(-case.examples // several) * -(-whole // band)
     values = [case.examples, case.inputs, case.features, several, cut, band, _contiguous_axis(case)]

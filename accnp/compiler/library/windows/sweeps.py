@@ -133,8 +133,8 @@ class Sweep:
             text.add(f"if {inside}:")
             text.depth += 1
             place = f"e{d}" if w.base == 1 else f"(e{d} // {base})"
-            for found, step in zip(terms, self.outer[k].windowed, strict=True):
-                found += text.times(place, step)
+            for addends, step in zip(terms, self.outer[k].windowed, strict=True):
+                addends += text.times(place, step)
         return terms
 
     def inner(self, terms: Sequence[Sequence[str]]) -> tuple[list[str], str]:
@@ -146,8 +146,8 @@ class Sweep:
         if along.window < 0:
             text.add("for j in range(b0, b1):")
             text.depth += 1
-            found = zip(starts, along.windowed, strict=True)
-            return [total([s, *text.times("j", step)]) for s, step in found], "(j - b0)"
+            pairs = zip(starts, along.windowed, strict=True)
+            return [total([s, *text.times("j", step)]) for s, step in pairs], "(j - b0)"
         # At position j = phase + m * base, tap k reads element m * stride + (e + phase * stride) /
         # base if base divides the numerator; f and h are the bounds of m.
         d = along.window
@@ -170,8 +170,8 @@ class Sweep:
             text.add(f"{name}1 = {total([f'{name}0', *text.times(first, step)])}")
         text.add("for j in range(f, h):")
         text.depth += 1
-        found = zip(self.windowed, along.windowed, strict=True)
-        return [total([f"{s}1", *text.times("j", w.stride * step)]) for s, step in found], index
+        pairs = zip(self.windowed, along.windowed, strict=True)
+        return [total([f"{s}1", *text.times("j", w.stride * step)]) for s, step in pairs], index
 
     def close(self) -> None:
         """Close all loops."""

@@ -47,10 +47,13 @@ def window_copy(case: Case, code: str, along: Part, over: Part) -> OwnKernel:
         index(text, "t", [("g", case.groups), ("run", runs), ("u", along.count)])
         text.add(f"start = run * {text.integer(run)}")
         text.add(f"stop = fmin(start + {text.integer(run)}, {down})")
-        for name, begin, part, given in (("i", "u", along, axes[0]), ("j", "start", over, axes[1])):
-            if given:
+        for name, begin, part, part_axes in (
+            ("i", "u", along, axes[0]),
+            ("j", "start", over, axes[1]),
+        ):
+            if part_axes:
                 text.add(f"{name} = {begin} + {text.integer(part.first)}")
-                index(text, name, given)
+                index(text, name, part_axes)
         steps = {"n": case.example[0], "c": case.input[0]}
         fixed = [(name, step) for name, step in steps.items() if name in inside]
         text.add(f"x = at(a0, {moved(text, ('g', case.group[0]), *fixed)})")

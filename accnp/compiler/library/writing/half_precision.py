@@ -50,8 +50,8 @@ def compute_in_float32(
 
 def _add_copy_parameters(count: int, kernel: OwnKernel) -> OwnKernel:
     """Add parameters to a kernel, so that the pointers of copies follow those of the arrays."""
-    given = ", ".join(f"given{k}" for k in range(count))
-    source = kernel.source.replace("def kernel(lo, hi, ", f"def kernel(lo, hi, {given}, ", 1)
+    parameters = ", ".join(f"given{k}" for k in range(count))
+    source = kernel.source.replace("def kernel(lo, hi, ", f"def kernel(lo, hi, {parameters}, ", 1)
     return replace(kernel, source=source)
 
 

@@ -58,9 +58,9 @@ class Text(SourceLines):
         head = f"def kernel({', '.join(arguments if block_threads else ['lo', 'hi', *arguments])}):"
         source = "\n".join([head, *self.lines]) + "\n"
         each = max(1, work // max(1, extent))
-        found = OwnKernel(source, tuple(self.ints), extent, each, block_threads=block_threads)
-        found.whiles, found.products = self.whiles, self.products
-        return found
+        kernel = OwnKernel(source, tuple(self.ints), extent, each, block_threads=block_threads)
+        kernel.whiles, kernel.products = self.whiles, self.products
+        return kernel
 
 
 def total(terms: Sequence[str]) -> str:

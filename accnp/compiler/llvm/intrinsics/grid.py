@@ -51,14 +51,14 @@ def _apply_to_words(
     width = {"float": 32, "double": 64}.get(str(t)) or t.width
     bits = value if isinstance(t, ir.IntType) else b.bitcast(value, ir.IntType(width))
     if width < 32:
-        found = b.trunc(act(b.zext(bits, I32)), bits.type)
+        result = b.trunc(act(b.zext(bits, I32)), bits.type)
     elif width == 32:
-        found = act(bits)
+        result = act(bits)
     else:
         low = act(b.trunc(bits, I32))
         high = act(b.trunc(b.lshr(bits, ir.Constant(I64, 32)), I32))
-        found = b.or_(b.zext(low, I64), b.shl(b.zext(high, I64), ir.Constant(I64, 32)))
-    return found if isinstance(t, ir.IntType) else b.bitcast(found, t)
+        result = b.or_(b.zext(low, I64), b.shl(b.zext(high, I64), ir.Constant(I64, 32)))
+    return result if isinstance(t, ir.IntType) else b.bitcast(result, t)
 
 
 def _shuffle(name: str, mode: str) -> None:
@@ -121,8 +121,8 @@ def _quotient(x: Type, m: Type, s: Type) -> Resolved:
         product = b.mul(b.zext(x, I64), b.zext(m, I64))
         # Said to be of 32 bits, so that what is computed with it may be, and a count below 64, so
         # that the shift is one instruction.
-        found = b.lshr(product, b.zext(b.and_(s, ir.Constant(I32, 63)), I64))
-        return b.zext(b.trunc(found, I32), I64)
+        quotient = b.lshr(product, b.zext(b.and_(s, ir.Constant(I32, 63)), I64))
+        return b.zext(b.trunc(quotient, I32), I64)
 
     return I8, (I8,) * 3, emit
 
@@ -146,8 +146,8 @@ def _inverse(d: Type) -> Resolved | None:
 def _resolve_divided(x: Type, r: Type) -> Resolved | None:
     def emit(b: ir.IRBuilder, value: ir.Value, inverse: ir.Value) -> ir.Value:
         product = b.bitcast(b.fmul(b.fpext(value, F64), inverse), I64)
-        kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
-        return b.fptrunc(kept, F32)
+        truncated = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
+        return b.fptrunc(truncated, F32)
 
     return (x, (x, F8), emit) if x == F4 else None
 

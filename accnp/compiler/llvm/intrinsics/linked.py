@@ -42,13 +42,13 @@ def define_linked(
         numbers = tuple([t for t in of if isinstance(t, DType)])
         if len(numbers) != len(of):
             return None
-        found = compiled(numbers)
-        _MODULES[found.symbol] = found.module
+        function = compiled(numbers)
+        _MODULES[function.symbol] = function.module
 
         def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
-            return _write_call(b, found, numbers, args)
+            return _write_call(b, function, numbers, args)
 
-        return found.result, of, emit
+        return function.result, of, emit
 
     define(name, arity, rule)
 
@@ -59,7 +59,7 @@ def linked_modules(symbols: Collection[str]) -> list[str]:
 
 
 def _write_call(
-    b: ir.IRBuilder, found: LinkedFunction, of: tuple[DType, ...], args: tuple[ir.Value, ...]
+    b: ir.IRBuilder, function: LinkedFunction, of: tuple[DType, ...], args: tuple[ir.Value, ...]
 ) -> ir.Value:
     """Call a function. What it returns after an exception is 0."""
     passed: list[ir.Value] = []
@@ -68,10 +68,10 @@ def _write_call(
             passed += split_parts(b, v)
         else:
             passed.append(b.zext(v, I8) if t.kind == "bool" else v)
-    kind = memory_type(found.result)
+    kind = memory_type(function.result)
     with b.goto_entry_block():
         result, error = b.alloca(kind), b.alloca(_BYTES)
     b.store(ir.Constant(kind, None), result)
-    call_external(b, found.symbol, I32, [result, error, *passed])
+    call_external(b, function.symbol, I32, [result, error, *passed])
     value = b.load(result)
-    return from_memory(found.result, b, value)
+    return from_memory(function.result, b, value)

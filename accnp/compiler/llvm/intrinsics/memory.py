@@ -114,8 +114,8 @@ def _transpose(
     def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         # Complex numbers are moved as integers of their size, booleans as bytes.
         t = register_type(of) if of.kind == "float" else ir.IntType(8 * of.size)
-        given = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
-        transpose(b, t, of.size, given)
+        operands = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
+        transpose(b, t, of.size, operands)
 
     return None, (to, INT, to, INT, INT, INT), emit
 
@@ -209,24 +209,26 @@ def _call_combine(function: str) -> Callable[[V, V], V]:
         if not isinstance(kind, ir.VectorType):
             return build(x, y)
         symbol = f"accnp_combine_{function}_{kind.count}_{kind.element}"
-        made = b.module.globals.get(symbol)
-        if made is None:
+        combiner = b.module.globals.get(symbol)
+        if combiner is None:
             form = make_template(
                 [kind.element] * 2, lambda b, args: build(*[V(b, a) for a in args]).v, kind.count
             )
             if isinstance(form, str):
                 raise NotImplementedError(f"a reduction with {function}: {form}")
-            made = define_vectors(b.module, symbol, form, kind.count)
-        return V(b, b.call(made, [x.v, y.v]))
+            combiner = define_vectors(b.module, symbol, form, kind.count)
+        return V(b, b.call(combiner, [x.v, y.v]))
 
     return combine
 
 
 def _define_reductions(name: str) -> None:
     """Define the reductions of memory with a function."""
-    found = COMBINES[name]
-    combine = block.INSTRUCTIONS.get(found.function) or _call_combine(found.function)
-    block.REDUCTIONS[name] = block.Reduction(combine, found.identity, found.order, found.lanes)
+    reduction = COMBINES[name]
+    combine = block.INSTRUCTIONS.get(reduction.function) or _call_combine(reduction.function)
+    block.REDUCTIONS[name] = block.Reduction(
+        combine, reduction.identity, reduction.order, reduction.lanes
+    )
     _block(name)
     _define_column_reduction(name, across.columns, INT)
     _define_column_reduction(name, across.strips, Pointer(INT))
@@ -243,9 +245,9 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
         return None
     of = p.of
 
-    def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value, wanted: ir.Value) -> ir.Value:
-        wanted = b.zext(wanted, I8) if of == B1 else wanted
-        return block.find(b, place, count, wanted, memory_type(of))
+    def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value, value: ir.Value) -> ir.Value:
+        value = b.zext(value, I8) if of == B1 else value
+        return block.find(b, place, count, value, memory_type(of))
 
     return INT, (p, INT, of), emit
 

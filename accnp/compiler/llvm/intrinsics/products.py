@@ -24,8 +24,8 @@ _TABLE = Pointer(INT)
 def _vector(name: str, kinds: str, build: _Build) -> None:
     """Define a procedure of pointers to one type (p), tables (t) and integers (i)."""
 
-    def rule(*given: Type) -> Resolved | None:
-        pointers = {t for t, kind in zip(given, kinds, strict=True) if kind == "p"}
+    def rule(*types: Type) -> Resolved | None:
+        pointers = {t for t, kind in zip(types, kinds, strict=True) if kind == "p"}
         if len(pointers) != 1 or not isinstance(p := pointers.pop(), Pointer):
             return None
         params = tuple([{"p": p, "t": _TABLE, "i": INT}[kind] for kind in kinds])
@@ -66,10 +66,10 @@ def _library(name: str, tokens: Sequence[str]) -> None:
         b.store(ir.Constant(I64, 0), counter)
         b.call(callee, [block, counter, ir.Constant(I64, 1), ir.Constant(I64, 1)])
 
-    def rule(*given: Type) -> Resolved | None:
-        if ["p" if isinstance(t, Pointer) else "i" for t in given] != kinds:
+    def rule(*types: Type) -> Resolved | None:
+        if ["p" if isinstance(t, Pointer) else "i" for t in types] != kinds:
             return None
-        return None, tuple([t if isinstance(t, Pointer) else INT for t in given]), emit
+        return None, tuple([t if isinstance(t, Pointer) else INT for t in types]), emit
 
     define(name, len(kinds), rule)
 

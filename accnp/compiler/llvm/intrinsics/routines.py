@@ -36,9 +36,9 @@ def _routine(routine: str, code: str) -> None:
         "n": Pointer(I4),
     }
 
-    def rule(*given: Type) -> Resolved | None:
+    def rule(*types: Type) -> Resolved | None:
         params = tuple(pointers.get(letter, _INT) for letter in letters)
-        for kind, param in zip(given, params, strict=True):
+        for kind, param in zip(types, params, strict=True):
             if isinstance(param, Pointer) and kind != param:
                 return None
 

@@ -57,8 +57,8 @@ def _int_unary(name: str, t: Type) -> Callable[[V], V] | None:
 
 def _unary(name: str, precise: Callable[[V], V]) -> None:
     def build(x: V) -> V:
-        made = GPU.get(name, precise) if units.has_units(x) else precise
-        return (FAST.get(name, made) if fast(x) else made)(x)
+        function = GPU.get(name, precise) if units.has_units(x) else precise
+        return (FAST.get(name, function) if fast(x) else function)(x)
 
     def rule(t: Type) -> Resolved | None:
         if t.kind == "float":
@@ -249,8 +249,8 @@ def _special(name: str, count: int) -> None:
     def rule(*of: Type) -> Resolved | None:
         def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
             passed = [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)]
-            found = call_external(b, special_symbol(name), F64, passed)
-            return V(b, found).to(F32 if of[0] == F4 else F64).v
+            result = call_external(b, special_symbol(name), F64, passed)
+            return V(b, result).to(F32 if of[0] == F4 else F64).v
 
         return (of[0], of, emit) if all(t.kind == "float" for t in of) else None
 

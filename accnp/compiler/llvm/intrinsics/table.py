@@ -58,12 +58,12 @@ def define(
 def resolve(name: str, of: tuple[Type, ...]) -> Resolved | None:
     """Return the type of the result, the types of the parameters and the emitter of a function for
     arguments of some types; None if it does not take them."""
-    found = TABLE.get(name)
-    if found is None or len(of) != found.arity:
+    intrinsic = TABLE.get(name)
+    if intrinsic is None or len(of) != intrinsic.arity:
         return None
     small = {t for t in of if t.kind == "half"}
-    wide = of if found.halves else tuple([F4 if t in small else t for t in of])
-    resolved = found.rule(*wide)
+    wide = of if intrinsic.halves else tuple([F4 if t in small else t for t in of])
+    resolved = intrinsic.rule(*wide)
     if resolved is None:
         return None
     result, params, emit = resolved

@@ -432,13 +432,13 @@ def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: ir.Type)
     is none. NaN equals NaN."""
     undef = ir.Constant(ir.VectorType(t, SEARCH_LANES), ir.Undefined)
     first = b.insert_element(undef, value, ir.Constant(I32, 0))
-    wanted = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, SEARCH_LANES), None))
+    splat = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, SEARCH_LANES), None))
 
     def test(x: ir.Value) -> ir.Value:
         if not is_float(t):
-            return b.icmp_signed("==", x, wanted)
-        both_nan = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
-        return b.or_(b.fcmp_ordered("==", x, wanted), both_nan)
+            return b.icmp_signed("==", x, splat)
+        both_nan = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", splat, splat))
+        return b.or_(b.fcmp_ordered("==", x, splat), both_nan)
 
     return _find_first(b, p, n, t, test)
 

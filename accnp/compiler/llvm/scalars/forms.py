@@ -162,14 +162,14 @@ def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]
         off, rounding = f"{kind} poison, i{n} -1", "i32 4"
         if what == "lookup":
             f = "llvm.x86.avx512.permvar.sf.512"
-            given, taken = f"{kind} {{1}}, <16 x i32> {{0}}", f"{kind}, <16 x i32>"
+            arguments, parameters = f"{kind} {{1}}, <16 x i32> {{0}}", f"{kind}, <16 x i32>"
         else:
             f = f"llvm.x86.avx512.mask.{what}.{t}.512"
             first = {"scalef": f"{kind} {{1}}, ", "getmant": "i32 11, ", "getexp": ""}[what]
-            given = f"{kind} {{0}}, {first}{off}, {rounding}"
+            arguments = f"{kind} {{0}}, {first}{off}, {rounding}"
             one = {"scalef": f"{kind}, ", "getmant": "i32, ", "getexp": ""}[what]
-            taken = f"{kind}, {one}{kind}, i{n}, i32"
-        return n, [f"call {kind} @{f}({given})"], [f"declare {kind} @{f}({taken})"]
+            parameters = f"{kind}, {one}{kind}, i{n}, i32"
+        return n, [f"call {kind} @{f}({arguments})"], [f"declare {kind} @{f}({parameters})"]
     if cold.permutes and what == "lookup":
         f, half = "llvm.x86.avx2.permps", "<8 x float>"
         lines = [
@@ -208,8 +208,8 @@ def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
     ]
     if cold.neon:
         f = "llvm.aarch64.neon.tbl4.v16i8"
-        given = ", ".join([f"{one} {{r}}.{k}" for k in (6, 7, 8, 9, 4)])
-        lines += [f"call {one} @{f}({given})", f"bitcast {one} {{r}}.10 to <4 x float>"]
+        arguments = ", ".join([f"{one} {{r}}.{k}" for k in (6, 7, 8, 9, 4)])
+        lines += [f"call {one} @{f}({arguments})", f"bitcast {one} {{r}}.10 to <4 x float>"]
         return 4, lines, [f"declare {one} @{f}({', '.join([one] * 5)})"]
     f = "llvm.x86.ssse3.pshuf.b.128"
     lines += [
@@ -244,11 +244,11 @@ def _split_into_pieces(
 ) -> tuple[str, dict[str, str]]:
     """Return the name and the definitions of a function of n lanes that applies an instruction of
     `width` lanes to one piece after the other."""
-    made = f'@"{name}.x{n}"'
+    function = f'@"{name}.x{n}"'
     vectors = [isinstance(k, ir.VectorType) for k in kinds]
     types = [str(k) if whole else f"<{n} x {k}>" for k, whole in zip(kinds, vectors, strict=True)]
     arguments = ", ".join([f"{t} %a{i}" for i, t in enumerate(types)])
-    text = [f"define internal <{n} x {result}> {made}({arguments}) #772 alwaysinline {{"]
+    text = [f"define internal <{n} x {result}> {function}({arguments}) #772 alwaysinline {{"]
     parts: list[str] = []
     for k in range(0, n, width):
         names: list[str] = []
@@ -280,16 +280,19 @@ def _split_into_pieces(
         text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, {mask}")
         parts = ["%cut"]
     text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
-    return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
+    return function, {
+        function: "\n".join(text),
+        **{d[d.index("@") : d.index("(")]: d for d in declares},
+    }
 
 
 def _rare_function(name: str, kinds: Sequence[ir.Type], n: int) -> tuple[str, dict[str, str]]:
-    made = f'@"{name}.x{n}"'
+    function = f'@"{name}.x{n}"'
     slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
     t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"
     xs = ", ".join(f"{t} %x{k}" for k in range(len(kinds) - 2))
     text = f"""
-define internal {t} {made}({m} %test, {t} %usual, {xs}) #772 alwaysinline {{
+define internal {t} {function}({m} %test, {t} %usual, {xs}) #772 alwaysinline {{
   %bits = bitcast {m} %test to i{n}
   %any = icmp ne i{n} %bits, 0
   br i1 %any, label %cold, label %done, !prof !{{!"branch_weights", i32 1, i32 100000}}
@@ -301,4 +304,4 @@ done:
   %y = phi {t} [ %usual, %0 ], [ %chosen, %cold ]
   ret {t} %y
 }}"""
-    return made, {made: text}
+    return function, {function: text}

@@ -355,12 +355,12 @@ def _add_halves(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
 def _loop_over_vectors(
     v: _Vectors,
     n: ir.Value,
-    given: Sequence[ir.Value],
+    starts: Sequence[ir.Value],
     step: Callable[
         [ir.Value, Sequence[ir.Value], Callable[[ir.Value], ir.Value]], Sequence[ir.Value]
     ],
 ) -> Sequence[ir.Value]:
-    """Return what the values `given` become in a loop over n elements, one vector in each step. A
+    """Return what the values `starts` become in a loop over n elements, one vector in each step. A
     step gets a function that loads vectors: all under a mask, or whole vectors, and the remaining
     elements under a mask."""
     b, before, whole = v.b, v.b.block, _uses_whole_vectors()
@@ -369,26 +369,26 @@ def _loop_over_vectors(
     b.cbranch(b.icmp_signed(">", stop, _const(0)), loop, done)
     b.position_at_end(loop)
     p = b.phi(I64)
-    olds = [b.phi(x.type) for x in given]
+    olds = [b.phi(x.type) for x in starts]
     news = step(p, olds, v.load_all if whole else partial(v.load, mask=v.below(b.sub(n, p))))
     _count(b, p, v.width, stop, before, loop, done)
     b.position_at_end(done)
-    found = [b.phi(x.type) for x in given]
-    for phis in (olds, found):
-        for phi, x, new in zip(phis, given, news, strict=True):
+    results = [b.phi(x.type) for x in starts]
+    for phis in (olds, results):
+        for phi, x, new in zip(phis, starts, news, strict=True):
             phi.add_incoming(x, before)
             phi.add_incoming(new, loop)
     if not whole:
-        return found
+        return results
     rest, after = (b.append_basic_block(s) for s in ("rest", "after"))
     full = b.and_(n, _const(-v.width))
     b.cbranch(b.icmp_signed("<", full, n), rest, after)
     b.position_at_end(rest)
-    news = step(full, found, partial(v.load, mask=v.below(b.sub(n, full))))
+    news = step(full, results, partial(v.load, mask=v.below(b.sub(n, full))))
     b.branch(after)
     b.position_at_end(after)
-    last = [b.phi(x.type) for x in given]
-    for phi, x, new in zip(last, found, news, strict=True):
+    last = [b.phi(x.type) for x in starts]
+    for phi, x, new in zip(last, results, news, strict=True):
         phi.add_incoming(x, done)
         phi.add_incoming(new, rest)
     return last

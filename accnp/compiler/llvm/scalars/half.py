@@ -100,16 +100,16 @@ def rounded(x: V, code: str) -> V:
         return widen(_bits(x), code)
     u = bits(x)
     gone = 16 if code == "e2" else 13
-    kept = -(1 << gone)
+    mask = -(1 << gone)
     even = u.lshr(gone) & 1
     near = u + even + ((1 << gone - 1) - 1)
     if code == "e2":
-        return unbits(where(isnan(x), u | _QUIET, near) & kept)
-    near = near & kept
+        return unbits(where(isnan(x), u | _QUIET, near) & mask)
+    near = near & mask
     sign, a = u & -0x80000000, fabs(x)
     near = where((near & 0x7FFFFFFF) >= 0x47800000, sign | 0x7F800000, near)
     near = where(a < _TINY, bits((a + 0.5) - 0.5) | sign, near)
-    return unbits(where(isnan(x), (u | _QUIET) & kept, near))
+    return unbits(where(isnan(x), (u | _QUIET) & mask, near))
 
 
 def _round_to_odd(x: V) -> V:

@@ -67,12 +67,12 @@ def begin(b: ir.IRBuilder, size: int, tile: Sequence[ir.Value], c: ir.Value) -> 
     columns)."""
     source, lds, columns = tile
     last = b.sub(columns, const(1))
-    found: list[ir.Value] = []
+    addresses: list[ir.Value] = []
     for i in range(side(size)):
         column = b.add(c, const(i))
         column = b.select(b.icmp_signed("<", column, last), column, last)
-        found.append(b.gep(source, [b.mul(column, lds)]))
-    return found
+        addresses.append(b.gep(source, [b.mul(column, lds)]))
+    return addresses
 
 
 def loaded(
