@@ -43,14 +43,14 @@ def private_folder(folder: str) -> str | None:
         return None
     if not fault:
         return path
-    found = _instead[folder] = _temporary()
+    replacement = _instead[folder] = _temporary()
     warn(
         f"disk cache: {folder} is not used, because {fault}, and another user could run code in "
-        f"this process through it; kernels are kept in {found}; set ACCNP_CACHE_DIR to a folder "
-        "that belongs to you and has mode 0700",
+        f"this process through it; kernels are kept in {replacement}; set ACCNP_CACHE_DIR to a "
+        "folder that belongs to you and has mode 0700",
         RuntimeWarning,
     )
-    return found
+    return replacement
 
 
 def is_private_file(status: os.stat_result) -> bool:

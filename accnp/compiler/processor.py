@@ -115,9 +115,9 @@ def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[],
     run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(words))(base)
 
     def cpuid(leaf: int, subleaf: int) -> tuple[int, ...]:
-        found = words()
-        run(leaf, subleaf, ctypes.byref(found))
-        return tuple(found)
+        registers = words()
+        run(leaf, subleaf, ctypes.byref(registers))
+        return tuple(registers)
 
     return cpuid, ctypes.CFUNCTYPE(ctypes.c_uint64)(base + start)
 
@@ -136,18 +136,20 @@ def _from_cpuid() -> _Described:
     first = cpuid(0, 0)
     last = {0: first[_EAX], 0x80000000: cpuid(0x80000000, 0)[_EAX]}
     texts = ["-".join(f"{first[i]:x}" for i in (_EBX, _EDX, _ECX))]
-    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    leaves: dict[tuple[int, int], tuple[int, ...]] = {}
     for leaf, subleaf, registers in _LEAVES:
         known = leaf <= last[leaf & 0x80000000]
-        found[leaf, subleaf] = values = cpuid(leaf, subleaf) if known else (0, 0, 0, 0)
+        leaves[leaf, subleaf] = values = cpuid(leaf, subleaf) if known else (0, 0, 0, 0)
         texts.append(f"{leaf:x}.{subleaf}:" + "-".join(f"{values[i]:x}" for i in registers))
-    saved = xgetbv() if found[1, 0][_ECX] & _OSXSAVE else 0
-    wide = bool(found[7, 0][_EBX] & _AVX512F) and saved & _AVX512_STATE == _AVX512_STATE
+    saved = xgetbv() if leaves[1, 0][_ECX] & _OSXSAVE else 0
+    wide = bool(leaves[7, 0][_EBX] & _AVX512F) and saved & _AVX512_STATE == _AVX512_STATE
     levels = [
         level
         for level in LEVELS
         if saved & level.registers == level.registers
-        and all(found[i, j][k] >> bit & 1 for (i, j, k), bits in level.bits.items() for bit in bits)
+        and all(
+            leaves[i, j][k] >> bit & 1 for (i, j, k), bits in level.bits.items() for bit in bits
+        )
     ]
     return _Described(wide, levels, [*texts, f"xcr0:{saved:x}"])
 
@@ -164,10 +166,10 @@ _ARM_LINES = ("CPU implementer", "CPU part", "CPU variant", "Features", "Hardwar
 def _from_arm_file() -> _Described:
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file]
-    found = {line for line in lines if line.partition(":")[0].strip() in _ARM_LINES}
-    if not any(line.startswith("Features") for line in found):
+    features = {line for line in lines if line.partition(":")[0].strip() in _ARM_LINES}
+    if not any(line.startswith("Features") for line in features):
         raise OSError("/proc/cpuinfo does not have the features of AArch64")
-    return _Described(False, [], sorted(found))
+    return _Described(False, [], sorted(features))
 
 
 def _describe_processor() -> _Described:
@@ -187,14 +189,14 @@ def _choose_level(name: str, levels: list[Level]) -> Level:
     Raises:
         ValueError: the level is unknown, or this processor does not support it.
     """
-    found = [level for level in levels if level.name == name]
-    if not found:
+    matches = [level for level in levels if level.name == name]
+    if not matches:
         every = ", ".join(level.name for level in levels) or "none"
         raise ValueError(
             f"accnp: {_VARIABLE} must be a level of x86-64 that this processor has; got {name!r}; "
             f"pass one of: {every}"
         )
-    return found[0]
+    return matches[0]
 
 
 WIDE, _levels, _FEATURES = _describe_processor()

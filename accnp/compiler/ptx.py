@@ -77,18 +77,18 @@ def ptx_of(
 
     >>> from accnp.compiler.ptx import ptx_of
     >>> text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i])\\n"
-    >>> made = ptx_of(text, ("f4*", "f4*"), tasks=True)
-    >>> f".entry {made.name}(" in made.text, ".target sm_90" in made.text
+    >>> ptx = ptx_of(text, ("f4*", "f4*"), tasks=True)
+    >>> f".entry {ptx.name}(" in ptx.text, ".target sm_90" in ptx.text
     (True, True)
     """
     for token in signature:
         if token in ("f4", "f8", "c8", "c16"):
             raise ValueError(f"ptx_of: pass a {token} by pointer; got {token!r}")
     key = (source, signature, name, fastmath, cc, tasks, threads, callees, guard)
-    made = _found.get(key) or _found.recall(key)
-    if made is not None:
+    ptx = _found.get(key) or _found.recall(key)
+    if ptx is not None:
         counters.memory_hits += 1
-        return made
+        return ptx
     flags = f"{fastmath} {tasks} {threads} {guard}".rstrip()
     calls = [f"{callee}({','.join(its)})" for callee, its in callees]
     identity = ("ptx", name, ",".join(signature), flags, *calls, source)
@@ -124,6 +124,6 @@ def ptx_of(
         if disk is not None:
             disk.put(place, text.encode())
     with _lock:
-        made = Ptx(entry, text, threads)
-        _found.store(key, made)
-        return made
+        ptx = Ptx(entry, text, threads)
+        _found.store(key, ptx)
+        return ptx

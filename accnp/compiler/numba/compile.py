@@ -85,15 +85,15 @@ def compile_source(
             scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_NO_ARRAY_EXPRESSIONS)(
                 f
             )
-        kept: list[Any] = [scope]
+        references: list[Any] = [scope]
         for callee, its in callees:
             if callee in shared:
-                made = _compile(own[callee], its, flags)
-                functions.ENTRIES[scope[callee]], code = enter(made.address, its)
-                kept += [made, code]
-        made = _compile(own[name], signature, flags)
-        address, code = enter(made.address, signature)
-        return address, (made, code, kept)
+                function = _compile(own[callee], its, flags)
+                functions.ENTRIES[scope[callee]], code = enter(function.address, its)
+                references += [function, code]
+        function = _compile(own[name], signature, flags)
+        address, code = enter(function.address, signature)
+        return address, (function, code, references)
 
 
 def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: set[str] | bool) -> CFunc:

@@ -61,26 +61,30 @@ def compile_function(
     for n, f in list(scope.items()):
         if isinstance(f, FunctionType):
             scope[n] = njit(**_OPTIONS)(f)
-    made = scope[name]
-    given = tuple([NUMBA_TYPES[t.token] for t in of])
+    dispatcher = scope[name]
+    argument_types = tuple([NUMBA_TYPES[t.token] for t in of])
     try:
         with at_work:
-            made.compile(given)
+            dispatcher.compile(argument_types)
     except Exception as error:  # not all are NumbaError
         text = "a function of numbers makes no arrays, lists or texts"
-        found = Unsupported(text if "NRT required" in str(error) else f"{name}: {gist(error)}")
-        found.line = line_in(error, f"<{mark}>") or scope[name].py_func.__code__.co_firstlineno
-        raise found from error
-    if len(made.nopython_signatures) > 1:
+        unsupported = Unsupported(
+            text if "NRT required" in str(error) else f"{name}: {gist(error)}"
+        )
+        unsupported.line = (
+            line_in(error, f"<{mark}>") or scope[name].py_func.__code__.co_firstlineno
+        )
+        raise unsupported from error
+    if len(dispatcher.nopython_signatures) > 1:
         raise Unsupported(f"{name} calls itself with numbers of other types")
-    returned = types.unliteral(made.overloads[given].signature.return_type)
+    returned = types.unliteral(dispatcher.overloads[argument_types].signature.return_type)
     known = isinstance(returned, types.Number | types.Boolean)
     result = dtype_of(as_dtype(returned)) if known else None
     if result is None:
-        found = Unsupported(f"{name} returns {returned}, which is not a number")
-        found.line = scope[name].py_func.__code__.co_firstlineno
-        raise found
-    code = made.inspect_llvm(given)
+        unsupported = Unsupported(f"{name} returns {returned}, which is not a number")
+        unsupported.line = scope[name].py_func.__code__.co_firstlineno
+        raise unsupported
+    code = dispatcher.inspect_llvm(argument_types)
     (symbol,) = _DEFINED.findall(code)
     code = _DEFINED.sub(lambda m: m[0].replace("define ", "define linkonce_odr ", 1), code)
     code = _COMMON.sub("= internal ", code)

@@ -73,19 +73,19 @@ def _link_external(typed: Callable[..., Typed]) -> Callable[..., Typed]:
     that it calls, because Numba ends the process if a symbol is missing."""
 
     def rule(*args: types.Type) -> Typed:
-        found = typed(*args)
-        if found is None:
+        typing = typed(*args)
+        if typing is None:
             return None
-        signature, code = found
+        signature, code = typing
 
         def write(
             context: Context, b: ir.IRBuilder, signature: Signature, values: Values
         ) -> ir.Value:
             before = len(b.module.globals)
-            made = code(context, b, signature, values)
+            result = code(context, b, signature, values)
             for function in list(b.module.globals.values())[before:]:
                 _make_known(function)
-            return made
+            return result
 
         return signature, write
 
@@ -98,10 +98,10 @@ def _make_known(function: ir.GlobalValue) -> None:
         return
     if name.startswith("llvm.") or binding.address_of_symbol(name) is not None:
         return
-    found = address_of(name)
-    if found is None:
+    address = address_of(name)
+    if address is None:
         raise NotImplementedError(f"a call of {name}, which no library has")
-    binding.add_symbol(name, found)
+    binding.add_symbol(name, address)
 
 
 def _define(name: str, arity: int, typed: Callable[..., Typed]) -> None:
@@ -109,11 +109,11 @@ def _define(name: str, arity: int, typed: Callable[..., Typed]) -> None:
     # Numba reads the number of arguments from the signature.
     names = ", ".join([f"x{k}" for k in range(arity)])
     comma = ", " if names else ""
-    made: Any = eval(
+    function: Any = eval(
         f"lambda typingctx{comma}{names}: typed({names})", {"typed": _link_external(typed)}
     )
-    made.__name__ = made.__qualname__ = name
-    globals()[name] = intrinsic(made)
+    function.__name__ = function.__qualname__ = name
+    globals()[name] = intrinsic(function)
     __all__.append(name)
 
 
@@ -126,11 +126,13 @@ def _scalar(name: str, arity: int) -> None:
             return _type_intrinsic(name, args)
 
         def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
-            made = vectorized_function(b.module, name, known)
-            return write_call(name, known, b, values) if made is None else b.call(made, values)
+            function = vectorized_function(b.module, name, known)
+            return (
+                write_call(name, known, b, values) if function is None else b.call(function, values)
+            )
 
-        given = [NUMBA_TYPES[d.token] for d in known]
-        return NUMBA_TYPES[result.token](*given), code
+        params = [NUMBA_TYPES[d.token] for d in known]
+        return NUMBA_TYPES[result.token](*params), code
 
     _define(name, arity, typed)
 
@@ -207,14 +209,14 @@ def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
         return None
     pairs = zip(args, of, strict=True)
     kinds = [Pointer(d) if isinstance(a, types.CPointer) else d for a, d in pairs if d]
-    found = resolve(name, tuple(kinds))
-    if found is None:
+    intrinsic_form = resolve(name, tuple(kinds))
+    if intrinsic_form is None:
         return None
-    result, params, write = found
+    result, params, write = intrinsic_form
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
-        made = write(b, *values)
-        return context.get_dummy_value() if result is None else made
+        value = write(b, *values)
+        return context.get_dummy_value() if result is None else value
 
     return (types.void if result is None else _numba_type(result))(
         *[_numba_type(p) for p in params]

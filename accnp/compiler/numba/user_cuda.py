@@ -134,8 +134,8 @@ def ptx_of_user(
     disk, key = disk_cache(), user_key(function)
     place = ""
     if disk is not None and key is not None:
-        given = [f"{a.dtype.str} {a.dtype.name} {a.rank} {a.readonly}" for a in arguments]
-        place = disk.key(("user", name, key, *given, str(threads)), f"sm_{cc[0]}{cc[1]}")
+        descriptions = [f"{a.dtype.str} {a.dtype.name} {a.rank} {a.readonly}" for a in arguments]
+        place = disk.key(("user", name, key, *descriptions, str(threads)), f"sm_{cc[0]}{cc[1]}")
         data = disk.get(place)
         if data is not None:
             counters.disk_hits += 1
@@ -159,9 +159,9 @@ def _compile_to_ptx(
     ranks = [a.rank for a in arguments]
     with warnings.catch_warnings(), global_compiler_lock, _without_device(cc):
         warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
-        made = _compile_with_numba(function, arguments, kinds, cc)
-        own = made.fndesc.llvm_func_name
-        texts = [_strip_layout(t, own) for t in made.library.llvm_strs]
+        compilation = _compile_with_numba(function, arguments, kinds, cc)
+        own = compilation.fndesc.llvm_func_name
+        texts = [_strip_layout(t, own) for t in compilation.library.llvm_strs]
     first, *others = texts
     mine = user_device.find_declared(texts)
     called = {m for text in texts for m in _CALLED.findall(text) if f"__nv_{m[1]}" not in mine}
@@ -171,9 +171,9 @@ def _compile_to_ptx(
     try:
         return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
     except NotImplementedError as error:
-        said = str(error).split(";")[0]
+        message = str(error).split(";")[0]
         raise NotImplementedError(
-            f"{said}, which is a part of NVIDIA's toolkit; write it out in the kernel"
+            f"{message}, which is a part of NVIDIA's toolkit; write it out in the kernel"
         ) from None
 
 
@@ -188,20 +188,20 @@ def _compile_with_numba(
     options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
 
     def attempt(strict: bool) -> CompileResult:
-        given = tuple([
+        signature = tuple([
             k if a.rank is None else types.Array(k, a.rank, "C", readonly=strict and a.readonly)
             for k, a in zip(kinds, arguments, strict=True)
         ])  # fmt: skip
-        made = compiler.compile_cuda(
+        compilation = compiler.compile_cuda(
             function.py_func,
             types.void,
-            given,
+            signature,
             nvvm_options=options,
             cc=cc,
             **_fastmath_options(options),
         )
-        _check_atomics(made.type_annotation)
-        return made
+        _check_atomics(compilation.type_annotation)
+        return compilation
 
     try:
         return attempt(True)
@@ -214,12 +214,12 @@ def _compile_with_numba(
         raise
 
 
-def _check_atomics(found: TypeAnnotation) -> None:
+def _check_atomics(annotation: TypeAnnotation) -> None:
     """Refuse atomic operations on read-only arrays, which Numba accepts."""
-    for call, signature in found.calltypes.items():
+    for call, signature in annotation.calltypes.items():
         if getattr(call, "op", "") != "call" or not (signature and signature.args):
             continue
-        key = getattr(found.typemap[call.func.name], "typing_key", None)
+        key = getattr(annotation.typemap[call.func.name], "typing_key", None)
         atomic = getattr(key, "__qualname__", "").startswith("atomic.")
         x = signature.args[0]
         if atomic and isinstance(x, types.Array) and not x.mutable:
@@ -231,9 +231,9 @@ def _numba_type(argument: Argument) -> _Scalar:
     dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
     if dtype.isbuiltin != 1 or dtype.kind not in known:
         raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
-    found = from_dtype(dtype)
-    assert isinstance(found, types.Number | types.Boolean)
-    return found
+    number = from_dtype(dtype)
+    assert isinstance(number, types.Number | types.Boolean)
+    return number
 
 
 def _strip_layout(text: str, own: str) -> str:
@@ -321,13 +321,13 @@ def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
         single = result == "float"
         own = _OTHER.get(name[:-1] if single else name, name[:-1] if single else name)
         of = (F4 if single else F8,) * (int(arguments.count(",")) + 1)
-        found = resolve(own, of)
-        if found is None:
+        intrinsic = resolve(own, of)
+        if intrinsic is None:
             continue  # reported by name if nothing defines it
         code = register_type(of[0])
-        made = ir.Function(module, ir.FunctionType(code, [code] * len(of)), f"__nv_{name}")
-        made.linkage = "linkonce_odr"
-        made.attributes.add("alwaysinline")
-        builder = ir.IRBuilder(made.append_basic_block())
-        builder.ret(found[2](builder, *made.args))
+        function = ir.Function(module, ir.FunctionType(code, [code] * len(of)), f"__nv_{name}")
+        function.linkage = "linkonce_odr"
+        function.attributes.add("alwaysinline")
+        builder = ir.IRBuilder(function.append_basic_block())
+        builder.ret(intrinsic[2](builder, *function.args))
     return str(module)

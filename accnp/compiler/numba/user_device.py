@@ -72,12 +72,12 @@ def define_functions(names: Iterable[str]) -> str:
     module.triple = TRIPLE
     for name in sorted(names):
         result, arguments, body = _known[name]
-        made = ir.Function(module, ir.FunctionType(result, arguments), name)
-        made.linkage = "linkonce_odr"
-        made.attributes.add("alwaysinline")
-        made.attributes.add("convergent")
-        builder = ir.IRBuilder(made.append_basic_block())
-        body(builder, *made.args)
+        function = ir.Function(module, ir.FunctionType(result, arguments), name)
+        function.linkage = "linkonce_odr"
+        function.attributes.add("alwaysinline")
+        function.attributes.add("convergent")
+        builder = ir.IRBuilder(function.append_basic_block())
+        body(builder, *function.args)
     return str(module)
 
 
@@ -102,8 +102,8 @@ def _formula(
         rest = [kind if t is None else t for t in others]
 
         def body(b: ir.IRBuilder, *arguments: ir.Value, out: ir.Type = out) -> None:
-            made = formula(*[V(b, x) for x in arguments])
-            b.ret(made.to(out, signed=made.type != I1).v)
+            value = formula(*[V(b, x) for x in arguments])
+            b.ret(value.to(out, signed=value.type != I1).v)
 
         _define(name, out, kind, *rest)(body)
 
@@ -144,12 +144,12 @@ def _shuffle(
 
 
 @_define("accnp_vote.sync", _PAIR, I32, I32, I1)
-def _vote(b: ir.IRBuilder, mask: ir.Value, mode: ir.Value, said: ir.Value) -> None:
+def _vote(b: ir.IRBuilder, mask: ir.Value, mode: ir.Value, predicate: ir.Value) -> None:
     def way(kind: str) -> ir.Value:
         many = kind == "ballot"
         name = f"llvm.nvvm.vote.{kind}.sync"
-        found = _intrinsic(b, name, I32 if many else I1, mask, said)
-        return b.insert_value(ir.Constant(_PAIR, None), found, 0 if many else 1)
+        vote = _intrinsic(b, name, I32 if many else I1, mask, predicate)
+        return b.insert_value(ir.Constant(_PAIR, None), vote, 0 if many else 1)
 
     _switch_on_mode(b, mode, [lambda k=k: way(k) for k in _VOTES])
 
@@ -197,10 +197,10 @@ def _extreme(name: str, kind: ir.Type, less: str, missing: bool) -> None:
         number = b.bitcast(old, kind)
         if missing:
             ordered = b.fcmp_unordered(less, number, value)
-            wanted = b.and_(ordered, b.fcmp_ordered("ord", value, value))
+            replaces = b.and_(ordered, b.fcmp_ordered("ord", value, value))
         else:
-            wanted = b.fcmp_ordered(less, number, value)
-        b.cbranch(wanted, change, end)
+            replaces = b.fcmp_ordered(less, number, value)
+        b.cbranch(replaces, change, end)
         b.position_at_end(change)
         word = b.bitcast(value, width)
         pair = b.cmpxchg(words, old, word, "monotonic", "monotonic")
@@ -239,9 +239,11 @@ def _split_exponent(x: V, place: V) -> V:
     bias = mask >> 1
     tiny = fabs(x) < 2.0 ** (1 - bias)
     wide = bits(where(tiny, x * 2.0**54, x))
-    found = wide.lshr(mantissa) & mask
-    plain = x.eq(0.0) | found.eq(mask)
-    exponent = where(plain, 0, found - where(tiny, found.const(bias + 53), bias - 1))
+    biased_exponent = wide.lshr(mantissa) & mask
+    plain = x.eq(0.0) | biased_exponent.eq(mask)
+    exponent = where(
+        plain, 0, biased_exponent - where(tiny, biased_exponent.const(bias + 53), bias - 1)
+    )
     x.b.store(exponent.to(I32).v, place.v)
     half = (wide & ~(mask << mantissa)) | ((bias - 1) << mantissa)
     return where(plain, x, unbits(half))
@@ -257,14 +259,14 @@ def _modf(x: V, place: V) -> V:
 def _hypotenuse(x: V, y: V) -> V:
     """Return sqrt(x^2 + y^2); infinite if one of them is."""
     if x.single:
-        found = sqrt(x.to(F64) * x.to(F64) + y.to(F64) * y.to(F64)).to(F32)
+        length = sqrt(x.to(F64) * x.to(F64) + y.to(F64) * y.to(F64)).to(F32)
     else:
         a, c = fabs(x), fabs(y)
         large, small = where(a > c, a, c), where(a > c, c, a)
         part = small / large
-        found = where(large.eq(0.0), large, large * sqrt(part * part + 1.0))
+        length = where(large.eq(0.0), large, large * sqrt(part * part + 1.0))
     infinite = fabs(x).eq(float("inf")) | fabs(y).eq(float("inf"))
-    return where(infinite, float("inf"), found)
+    return where(infinite, float("inf"), length)
 
 
 def _first_set(x: V) -> V:

@@ -90,12 +90,12 @@ def compile_for(
         named = {key: numba.typeof(value) for key, value in static.items()}
         folded = fold_types(function, tuple(kinds), named)
         function.compile(folded)
-        found = function.overloads[folded].signature.return_type
+        result_type = function.overloads[folded].signature.return_type
     except Exception as error:  # not all are NumbaError
         raise TypeError(short(error, name, function.py_func, operands)) from None
-    if isinstance(found, types.NoneType):
+    if isinstance(result_type, types.NoneType):
         return []
-    several: Any = found if isinstance(found, types.BaseTuple) else [found]
+    several: Any = result_type if isinstance(result_type, types.BaseTuple) else [result_type]
     return [_array_form(x, name) for x in several]
 
 
@@ -123,9 +123,9 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
     # Kernels have no memory management of Numba; they would fail later, with less detail.
     options: Any = {"_nrt": False}
     helpers: dict[FunctionType, Any] = {}
-    made: Any = numba.njit(**options)(_substitute_helpers(function, helpers))
+    dispatcher: Any = numba.njit(**options)(_substitute_helpers(function, helpers))
     try:
-        made.compile(kinds)
+        dispatcher.compile(kinds)
     except Exception as error:  # not all are NumbaError
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     if any(s.args != kinds for s in helpers[function].nopython_signatures):
@@ -133,22 +133,22 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
             f"kernel: {name} calls itself with numbers of other types; got numbers of types "
             f"{', '.join(map(str, kinds))}; convert the arguments of the inner call, or use a loop"
         )
-    return _array_form(made.overloads[kinds].signature.return_type, name)[1]
+    return _array_form(dispatcher.overloads[kinds].signature.return_type, name)[1]
 
 
-def _substitute_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> FunctionType:
+def _substitute_helpers(function: FunctionType, helpers: dict[FunctionType, Any]) -> FunctionType:
     """Return the function with Numba functions in place of the plain ones that it calls by name."""
     scope = dict(function.__globals__)
-    found = FunctionType(function.__code__, scope, function.__name__)
-    found.__module__ = function.__module__
-    made[function] = numba.njit(found)
+    clone = FunctionType(function.__code__, scope, function.__name__)
+    clone.__module__ = function.__module__
+    helpers[function] = numba.njit(clone)
     for name in function.__code__.co_names:
         value = scope.get(name)
         if isinstance(value, FunctionType):
-            if value not in made:
-                _substitute_helpers(value, made)
-            scope[name] = made[value]
-    return found
+            if value not in helpers:
+                _substitute_helpers(value, helpers)
+            scope[name] = helpers[value]
+    return clone
 
 
 class _Number:
@@ -167,17 +167,17 @@ def vectorised(function: FunctionType) -> Callable[..., Any]:
 def gist(error: Exception) -> str:
     """Return the first lines of an error message from Numba, without those about Numba itself."""
     quotes = False
-    said: list[str] = []
+    lines: list[str] = []
     for line in _COLOURS.sub("", str(error)).split("\n"):
         # After the place of a statement, Numba quotes the lines around it up to an empty line.
         quotes = bool(line.strip()) and (quotes or line.startswith("File "))
         text = line.strip().removeprefix(">>> ")
         if not quotes and text and not _NOISE.match(text):
-            said.append(text)
-    found = " ".join(said[:2])
+            lines.append(text)
+    message = " ".join(lines[:2])
     for pattern, new in _PLAIN:
-        found = pattern.sub(new, found)
-    return found[:400] or type(error).__name__
+        message = pattern.sub(new, message)
+    return message[:400] or type(error).__name__
 
 
 def line_in(error: Exception, file: str) -> int | None:
@@ -188,14 +188,17 @@ def line_in(error: Exception, file: str) -> int | None:
 
 def short(error: Exception, name: str, function: FunctionType, operands: Sequence[Shaped]) -> str:
     """Return a message of Numba without what concerns only Numba, and with the user's line."""
-    text, said = str(error), gist(error)
+    text, message = str(error), gist(error)
     if "Cannot modify readonly array" in text:
-        said = "it writes to an operand, and these are read only: write to a result"
+        message = "it writes to an operand, and these are read only: write to a result"
     if "NRT required" in text or "Only accept returning of array passed" in text:
-        said = ("functions of numbers, and kernels for GPUs, make no arrays, lists or texts: "
-                "declare results with out=, and write numbers to them")  # fmt: skip
-    given = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
+        message = ("functions of numbers, and kernels for GPUs, make no arrays, lists or texts: "
+                   "declare results with out=, and write numbers to them")  # fmt: skip
+    operand_types = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
     file = function.__code__.co_filename
     line = line_in(error, file) or function.__code__.co_firstlineno
     code = linecache.getline(file, line).strip()
-    return f"kernel: Numba cannot compile {name} for ({given}): {said}; at {file}:{line}: {code}"
+    return (
+        f"kernel: Numba cannot compile {name} for ({operand_types}): {message}; "
+        f"at {file}:{line}: {code}"
+    )

@@ -32,10 +32,10 @@ def user_key(function: object) -> str | None:
     numba = sys.modules.get("numba_cuda")  # stands for Numba's own, where it is installed
     versions = f"{sys.version_info[:3]} {getattr(numba, '__version__', '')}"
     try:
-        found = _describe_value(function, {})
+        description = _describe_value(function, {})
     except (_Unknown, RecursionError):
         return None
-    return digest(f"{versions}\0{found}".encode()).hex()
+    return digest(f"{versions}\0{description}".encode()).hex()
 
 
 def _describe_value(value: Any, seen: dict[int, int]) -> str:

@@ -50,22 +50,22 @@ def vectorized_function(module: ir.Module, name: str, of: Sequence[DType]) -> ir
     if known is not None:
         return known
     t = register_type(of[0])
-    made = ir.Function(module, ir.FunctionType(t, [t] * len(of)), symbol)
-    made.linkage = "internal"
+    function = ir.Function(module, ir.FunctionType(t, [t] * len(of)), symbol)
+    function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "readnone"):
-        made.attributes.add(attribute)
-    b = ir.IRBuilder(made.append_basic_block())
-    b.ret(write_call(name, of, b, made.args))
+        function.attributes.add(attribute)
+    b = ir.IRBuilder(function.append_basic_block())
+    b.ret(write_call(name, of, b, function.args))
     variants = [define_vectors(module, f"{symbol}_x{n}", form, n) for n, form in templates]
     names = [
         f"_ZGV_LLVM_N{n}{'v' * len(of)}_{symbol}({v.name})"
         for (n, _), v in zip(templates, variants, strict=True)
     ]
-    add_attribute(made, f'"vector-function-abi-variant"="{",".join(names)}"')
+    add_attribute(function, f'"vector-function-abi-variant"="{",".join(names)}"')
     # Kept with all its parameters: LLVM removes one that is the same number in all calls from an
     # internal function, and then the attribute names another number of parameters than there are.
-    keep(module, [made, *variants])
-    return made
+    keep(module, [function, *variants])
+    return function
 
 
 @functools.cache
@@ -73,11 +73,11 @@ def _templates(name: str, of: tuple[DType, ...]) -> list[tuple[int, Template]]:
     """Return the code for several numbers of lanes; none for functions that are short or have no
     such code."""
     kinds = [register_type(d) for d in of]
-    found: list[tuple[int, Template]] = []
+    templates: list[tuple[int, Template]] = []
     # As many lanes as there are doubles, too, for loops over numbers of both sizes.
     for n in sorted({VECTOR_BYTES // of[0].size, VECTOR_BYTES // 8}):
         form = make_template(kinds, lambda b, args: write_call(name, of, b, args), n)
         if isinstance(form, str) or form.type != kinds[0] or form.count <= SHORT:
             return []
-        found.append((n, form))
-    return found
+        templates.append((n, form))
+    return templates

@@ -45,15 +45,15 @@ class Copies:
 
         The variables that the statements assign get new names, which are added to `known`.
         """
-        found: Body = []
+        copies: Body = []
         for s in body:
-            made = map_statement(s, lambda x: replaced(x, known))
-            if isinstance(made, Let):
-                var = known[made.var] = self.fresh(made.var)
-                made = made._replace(var=var)
-            assert isinstance(made, Let | Store)
-            found.append(made)
-        return found
+            statement = map_statement(s, lambda x: replaced(x, known))
+            if isinstance(statement, Let):
+                var = known[statement.var] = self.fresh(statement.var)
+                statement = statement._replace(var=var)
+            assert isinstance(statement, Let | Store)
+            copies.append(statement)
+        return copies
 
 
 def interleave_copies(copies: Sequence[Body]) -> Body:

@@ -59,27 +59,27 @@ def fix_sizes(kernel: Kernel, sizes: Mapping[Var, int]) -> Kernel:
 
 
 def _specialize_block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
         new = map_statement(s, lambda x: _fold_constants(x, known))
         if isinstance(new, Let) and isinstance(new.value, Const):
             known[new.var] = new.value
         elif isinstance(new, For):
-            found += _specialize_loop(new, known)
+            new_body += _specialize_loop(new, known)
         elif isinstance(new, While):
             test, rest = _fold_constants(new.test, known), tuple(_specialize_block(new.body, known))
-            found.append(
+            new_body.append(
                 new._replace(test=test, body=rest, carried=_specialize_carried(new, known))
             )
         elif isinstance(new, If):
-            found += _specialize_if(new, known)
+            new_body += _specialize_if(new, known)
         elif isinstance(new, Reduce):
             steps = [x for x in _specialize_block(new.body, known) if isinstance(x, Let | Store)]
             reductions = [f._replace(value=_fold_constants(f.value, known)) for f in new.reductions]
-            found.append(new._replace(body=tuple(steps), reductions=tuple(reductions)))
+            new_body.append(new._replace(body=tuple(steps), reductions=tuple(reductions)))
         else:
-            found.append(new)
-    return found
+            new_body.append(new)
+    return new_body
 
 
 def _specialize_loop(s: For, known: _Known) -> list[Stmt]:
@@ -91,10 +91,10 @@ def _specialize_loop(s: For, known: _Known) -> list[Stmt]:
             return _assign_values([(c.result, c.start) for c in s.carried], known)
         if count == 1:
             known[s.index] = s.start
-            found = _assign_values([(c.var, c.start) for c in s.carried], known)
-            found += _specialize_block(s.body, known)
+            new_body = _assign_values([(c.var, c.start) for c in s.carried], known)
+            new_body += _specialize_block(s.body, known)
             last = [(c.result, _fold_constants(c.following, known)) for c in s.carried]
-            return [*found, *_assign_values(last, known)]
+            return [*new_body, *_assign_values(last, known)]
     body = tuple(_specialize_block(s.body, known))
     inner = body[-1] if body else None
     swaps = s.interchangeable and isinstance(inner, For) and inner.independent
@@ -108,9 +108,12 @@ def _specialize_carried(s: For | While, known: _Known) -> tuple[Carried, ...]:
 def _specialize_if(s: If, known: _Known) -> list[Stmt]:
     """Specialize an `If` whose condition has been replaced already."""
     if isinstance(s.test, Const):
-        found = _specialize_block(s.then if s.test.value else s.orelse, known)
+        new_body = _specialize_block(s.then if s.test.value else s.orelse, known)
         ways = [(j.result, j.then if s.test.value else j.orelse) for j in s.joined]
-        return [*found, *_assign_values([(v, _fold_constants(x, known)) for v, x in ways], known)]
+        return [
+            *new_body,
+            *_assign_values([(v, _fold_constants(x, known)) for v, x in ways], known),
+        ]
     then, orelse = (
         tuple(_specialize_block(s.then, known)),
         tuple(_specialize_block(s.orelse, known)),

@@ -49,7 +49,7 @@ def inline_indices(kernel: Kernel) -> Kernel:
 
 def _remove_assignments(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
     """Return statements without the assignments of some variables."""
-    found: list[Stmt] = []
+    remaining: list[Stmt] = []
     for s in body:
         if isinstance(s, For | While):
             s = s._replace(body=_remove_assignments(s.body, unused))
@@ -62,12 +62,12 @@ def _remove_assignments(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, .
             steps = [x for x in s.body if not (isinstance(x, Let) and x.var in unused)]
             s = s._replace(body=tuple(steps))
         if not (isinstance(s, Let) and s.var in unused):
-            found.append(s)
-    return tuple(found)
+            remaining.append(s)
+    return tuple(remaining)
 
 
 def _inline_block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
         new = map_statement(s, lambda x: _inline(x, known))
         if isinstance(new, Let) and new.var.dtype == I8 and isinstance(new.value, Index | Var):
@@ -91,8 +91,8 @@ def _inline_block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
             steps = [s for s in _inline_block(new.body, known) if isinstance(s, Let | Store)]
             reductions = [f._replace(value=_inline(f.value, known)) for f in new.reductions]
             new = new._replace(body=tuple(steps), reductions=tuple(reductions))
-        found.append(new)
-    return tuple(found)
+        new_body.append(new)
+    return tuple(new_body)
 
 
 def _inline(x: Expr, known: _Known) -> Expr:
@@ -109,14 +109,14 @@ def _inline_affine(x: Index, known: _Known) -> Expr | None:
     terms: list[tuple[Var, int | Var]] = []
     constant = x.constant
     for v, k in x.terms:
-        found = known.get(v)
-        if found is None:
+        value = known.get(v)
+        if value is None:
             terms.append((v, k))
-        elif isinstance(found, Var):
-            terms.append((found, k))
-        elif isinstance(found, Index) and k == 1:
-            terms += found.terms
-            constant += found.constant
+        elif isinstance(value, Var):
+            terms.append((value, k))
+        elif isinstance(value, Index) and k == 1:
+            terms += value.terms
+            constant += value.constant
         else:
             return None
     return affine(*terms, constant=constant)

@@ -96,7 +96,7 @@ def _share_memory(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mappin
     Kernels use the same memory one after the other, because each ends its steps with a barrier.
     """
     left = list(shared)
-    found: dict[Memory, Memory] = {}
+    memory_of: dict[Memory, Memory] = {}
     for b in kernel.shared:
         fit = [x for x in left if (x.dtype, x.length) == (b.dtype, b.length)]
         if fit:
@@ -104,8 +104,8 @@ def _share_memory(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mappin
         else:
             fit = [b._replace(name=names.new(b.name).name)]
             shared.append(fit[0])
-        found[b] = fit[0]
-    return found
+        memory_of[b] = fit[0]
+    return memory_of
 
 
 def _rename_variables(
@@ -141,30 +141,30 @@ def _with_memory(
     part: tuple[Expr, Expr],
 ) -> tuple[Stmt, ...]:
     def var(v: Var) -> Var:
-        found = known[v]
-        assert isinstance(found, Var)
-        return found
+        new = known[v]
+        assert isinstance(new, Var)
+        return new
 
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for s in body:
         if isinstance(s, Store | StoreVector):
-            found.append(s._replace(buffer=memory[s.buffer]))
+            new_body.append(s._replace(buffer=memory[s.buffer]))
         elif isinstance(s, LoadVector):
             results = tuple([var(v) for v in s.results])
-            found.append(s._replace(buffer=memory[s.buffer], results=results))
+            new_body.append(s._replace(buffer=memory[s.buffer], results=results))
         elif isinstance(s, Let):
-            found.append(s._replace(var=var(s.var)))
+            new_body.append(s._replace(var=var(s.var)))
         elif isinstance(s, If):
             then, orelse = (_with_memory(x, known, memory, part) for x in (s.then, s.orelse))
             joined = tuple([j._replace(result=var(j.result)) for j in s.joined])
-            found.append(s._replace(then=then, orelse=orelse, joined=joined))
+            new_body.append(s._replace(then=then, orelse=orelse, joined=joined))
         elif isinstance(s, For):
             steps = _with_memory(s.body, known, memory, part)
             carried = [c._replace(var=var(c.var), result=var(c.result)) for c in s.carried]
             share = part if s.spread in ("grid", "blocks") else None
-            found.append(
+            new_body.append(
                 s._replace(index=var(s.index), body=steps, carried=tuple(carried), part=share)
             )
         else:
-            found.append(s)
-    return tuple(found)
+            new_body.append(s)
+    return tuple(new_body)

@@ -38,17 +38,17 @@ _ZERO = Const(0, I8)
 
 def lower_reductions(kernel: Kernel) -> Kernel:
     """Return a kernel without `Reduce`. Extents of reductions are at most `BLOCK`."""
-    made: list[Buffer] = []
+    buffers: list[Buffer] = []
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
-        return _lower_reduction(s, kernel, made) if isinstance(s, Reduce) else None
+        return _lower_reduction(s, kernel, buffers) if isinstance(s, Reduce) else None
 
     body = replace_loops(kernel.body, change)
-    return kernel._replace(body=body, stack=(*kernel.stack, *made))
+    return kernel._replace(body=body, stack=(*kernel.stack, *buffers))
 
 
-def _lower_reduction(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
-    """Return the statements for a reduction, and add its buffers to `made`."""
+def _lower_reduction(s: Reduce, kernel: Kernel, buffers: list[Buffer]) -> list[Stmt]:
+    """Return the statements for a reduction, and add its buffers to `buffers`."""
     fills: dict[Expr, Store] = {}  # the stores to buffers, by value
     reductions: list[ReduceElements] = []
     for f in s.reductions:
@@ -56,8 +56,8 @@ def _lower_reduction(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt
         if memory is None:
             if f.value not in fills:
                 name = fresh_name(f"{f.result.name}_values", kernel)
-                made.append(Buffer(name, number_type(f.value), BLOCK))
-                fills[f.value] = Store(made[-1], s.index, f.value)
+                buffers.append(Buffer(name, number_type(f.value), BLOCK))
+                fills[f.value] = Store(buffers[-1], s.index, f.value)
             memory = fills[f.value].buffer, _ZERO
         reductions.append(ReduceElements(f.result, f.combine, *memory, s.extent, f.wide))
     steps = _needed_steps([*s.body, *fills.values()])
@@ -69,21 +69,21 @@ def _lower_reduction(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt
 def _needed_steps(steps: Sequence[Let | Store]) -> list[Let | Store]:
     """Return the stores, and the assignments that they need."""
     used: set[Expr] = set()
-    found: list[Let | Store] = []
+    needed_steps: list[Let | Store] = []
     for s in reversed(steps):
         if isinstance(s, Store) or s.var in used:
             used.update([part for x in expressions(s) for part in subexpressions(x)])
-            found.append(s)
-    return found[::-1]
+            needed_steps.append(s)
+    return needed_steps[::-1]
 
 
-def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Memory, Expr] | None:
+def _in_memory(value: Expr, s: Reduce, arguments: Collection[Buffer]) -> tuple[Memory, Expr] | None:
     """Return the buffer that contains the values after the steps, and the index of the first one;
     None if the values are not in memory."""
     stores = [x for x in s.body if isinstance(x, Store)]
     for x in stores:
         # Results of the kernel are not read again, because their stores may be non-temporal.
-        if x.value == value and x.buffer not in given:
+        if x.value == value and x.buffer not in arguments:
             return _adjacent(x.buffer, x.index, s)
     if isinstance(value, Var):
         lets = {x.var: x.value for x in s.body if isinstance(x, Let)}

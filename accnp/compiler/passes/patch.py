@@ -58,8 +58,8 @@ def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
     if others:
         o, y = names.new("o"), names.new("y")
         lets += [Let(o, call("floordiv", v, down)), Let(y, call("sub", v, call("mul", o, down)))]
-        found, known = collapse(kernel, names, others, o)
-        lets += found
+        indices, known = collapse(kernel, names, others, o)
+        lets += indices
         v = y
     lane, warp = call("and", t, Const(LANES - 1, I8)), call("shr", t, Const(5, I8))
     lets.append(Let(c, call("add", call("mul", x, Const(WIDTH, I8)), lane)))
@@ -83,8 +83,8 @@ def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
     each = For(t, _ZERO, Const(THREADS, I8), 1, (*lets, one), independent=True, spread="threads")
     patches = For(u, _ZERO, kernel.last, 1, (each,), independent=True, spread="blocks")
     integers = (*kernel.integers, across, down)
-    made = kernel._replace(body=(*before, patches), integers=integers, threads=THREADS)
-    return made, across, down
+    result = kernel._replace(body=(*before, patches), integers=integers, threads=THREADS)
+    return result, across, down
 
 
 def _edge(

@@ -96,9 +96,9 @@ class _Columns:
                 stop = self.new("whole")
                 count = call("and", call("sub", end, start), Const(-step, I8))
                 body.append(Let(stop, call("add", start, count)))
-            made = self.reduce_part(here, start, stop, step, results)
-            body.append(made)
-            results = [c.result for c in made.carried]
+            loop = self.reduce_part(here, start, stop, step, results)
+            body.append(loop)
+            results = [c.result for c in loop.carried]
             start = stop
         return body, [x for x in results if isinstance(x, Var)]
 
@@ -161,10 +161,10 @@ def reduce_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
     Unsupported
         If the kernel has other statements.
     """
-    made = _Columns(kernel)
-    new, step = made.new, made.parts.step
+    loops = _Columns(kernel)
+    new, step = loops.new, loops.parts.step
     warps = threads // LANES
-    shared = [Buffer(new("parts").name, number_type(c.var), threads) for c in made.rows.carried]
+    shared = [Buffer(new("parts").name, number_type(c.var), threads) for c in loops.rows.carried]
     b, t, lane, warp, i, column = (new(n) for n in ("b", "t", "x", "y", "i", "i"))
     live = new("live", B1)
     last = affine((kernel.last, 1), constant=-1)
@@ -175,46 +175,46 @@ def reduce_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
         Let(live, call("lt", i, kernel.last)),
         Let(column, call("select", live, i, last)),
     ]
-    indices, known = made.column(column)
+    indices, known = loops.column(column)
     c, begin = new("c"), new("begin")
-    accs = [made.names.fresh(x.var) for x in made.parts.carried]
-    down, found = made.down(known, begin, side)
-    leave = [Store(s, t, x) for s, x in zip(shared, found, strict=True)]
-    mine = call("and", live, call("lt", begin, made.parts.stop))
+    accs = [loops.names.fresh(x.var) for x in loops.parts.carried]
+    down, results = loops.down(known, begin, side)
+    leave = [Store(s, t, x) for s, x in zip(shared, results, strict=True)]
+    mine = call("and", live, call("lt", begin, loops.parts.stop))
     k = new("k")
-    rest = call("add", call("sub", made.parts.stop, c), Const(step - 1, I8))
+    rest = call("add", call("sub", loops.parts.stop, c), Const(step - 1, I8))
     left = call("shr", rest, _shift(step))
-    inner = [made.names.fresh(x.var) for x in made.parts.carried]
+    inner = [loops.names.fresh(x.var) for x in loops.parts.carried]
     elements = [Load(s, Index(((k, LANES), (lane, 1)))) for s in shared]
-    joins = made.joined(known, inner, elements)
+    joins = loops.joined(known, inner, elements)
     join = For(
         k, _ZERO, call("fmin", left, Const(warps, I8)), 1, tuple(joins),
         carried=tuple([
-            Carried(v, acc, s.var, made.names.fresh(v))
+            Carried(v, acc, s.var, loops.names.fresh(v))
             for v, acc, s in zip(inner, accs, joins, strict=True)
         ]),
     )  # fmt: skip
     wait = Do("barrier", ())
     rounds = For(
-        c, made.parts.start, made.parts.stop, warps * step,
+        c, loops.parts.start, loops.parts.stop, warps * step,
         (
             Let(begin, affine((c, 1), (warp, step))),
             If(mine, (*down, *leave)), wait, join, wait,
         ),
         carried=tuple([
-            Carried(v, x.start, y.result, made.names.fresh(v))
-            for v, x, y in zip(accs, made.parts.carried, join.carried, strict=True)
+            Carried(v, x.start, y.result, loops.names.fresh(v))
+            for v, x, y in zip(accs, loops.parts.carried, join.carried, strict=True)
         ]),
     )  # fmt: skip
     first = call("and", live, call("lt", t, Const(LANES, I8)))
-    end = If(first, tuple(made.results(known, [x.result for x in rounds.carried])))
+    end = If(first, tuple(loops.results(known, [x.result for x in rounds.carried])))
     each = For(
         t, _ZERO, Const(threads, I8), 1, (*lets, *indices, rounds, end),
         independent=True, spread="threads",
     )  # fmt: skip
     whole = For(b, _ZERO, kernel.last, LANES, (each,), independent=True, spread="blocks")
     return kernel._replace(
-        body=(*made.before, whole), threads=threads, shared=(*kernel.shared, *shared)
+        body=(*loops.before, whole), threads=threads, shared=(*kernel.shared, *shared)
     )
 
 
@@ -238,14 +238,14 @@ def reduce_columns_in_two_kernels(kernel: Kernel, threads: int, side: int) -> Tw
     Unsupported
         If the kernel has other statements.
     """
-    made = _Columns(kernel)
-    new = made.new
+    loops = _Columns(kernel)
+    new = loops.new
     columns, tiles = new("count"), new("tiles")
-    partials = [Buffer(new("room").name, number_type(c.var)) for c in made.rows.carried]
+    partials = [Buffer(new("room").name, number_type(c.var)) for c in loops.rows.carried]
     warps = threads // LANES
     b, t, u, part, i, begin = (new(n) for n in ("b", "t", "u", "piece", "i", "begin"))
-    indices, known = made.column(i)
-    down, found = made.down(known, begin, side)
+    indices, known = loops.column(i)
+    down, results = loops.down(known, begin, side)
     place = call("add", call("mul", part, columns), i)
     body: list[Stmt] = [
         Let(u, call("add", b, call("shr", t, Const(5, I8)))),
@@ -254,49 +254,49 @@ def reduce_columns_in_two_kernels(kernel: Kernel, threads: int, side: int) -> Tw
     tile = call("mul", call("sub", u, call("mul", part, tiles)), Const(LANES, I8))
     lane = call("and", t, Const(LANES - 1, I8))
     body.append(Let(i, call("add", tile, lane)))
-    first = Let(begin, affine((part, made.parts.step)))
-    leave = [Store(room, place, x) for room, x in zip(partials, found, strict=True)]
+    first = Let(begin, affine((part, loops.parts.step)))
+    leave = [Store(room, place, x) for room, x in zip(partials, results, strict=True)]
     inside = call("and", call("lt", u, kernel.last), call("lt", i, columns))
     body.append(If(inside, (*indices, first, *down, *leave)))
     each = For(t, _ZERO, Const(threads, I8), 1, tuple(body), independent=True, spread="threads")
     whole = For(b, _ZERO, kernel.last, warps, (each,), independent=True, spread="blocks")
     buffers = (*kernel.buffers, *partials)
     one = kernel._replace(
-        body=(*made.before, whole), buffers=buffers, threads=threads,
+        body=(*loops.before, whole), buffers=buffers, threads=threads,
         integers=(*kernel.integers, columns, tiles),
     )  # fmt: skip
     parts, two = _make_second_kernel(_Columns(kernel), partials)
     return TwoKernels(one, two, columns, tiles, parts, tuple(partials))
 
 
-def _make_second_kernel(made: _Columns, partials: Sequence[Buffer]) -> tuple[Var, Kernel]:
+def _make_second_kernel(loops: _Columns, partials: Sequence[Buffer]) -> tuple[Var, Kernel]:
     """Return the kernel that combines the results of the parts of each column."""
-    kernel = made.kernel._replace(buffers=(*made.kernel.buffers, *partials))
-    made.names = Copies(kernel)
-    made.new = made.names.new
-    i, parts = made.new("i"), made.new("parts")
-    indices, known = made.column(i)
-    accs: list[Expr] = [c.start for c in made.parts.carried]
+    kernel = loops.kernel._replace(buffers=(*loops.kernel.buffers, *partials))
+    loops.names = Copies(kernel)
+    loops.new = loops.names.new
+    i, parts = loops.new("i"), loops.new("parts")
+    indices, known = loops.column(i)
+    accs: list[Expr] = [c.start for c in loops.parts.carried]
     body: list[Stmt] = [*indices]
     start: Expr = _ZERO
     for side in PARTS:
-        stop = made.new("whole")
+        stop = loops.new("whole")
         count = call("and", call("sub", parts, start), Const(-side, I8))
         body.append(Let(stop, call("add", start, count)))
-        loop = _combine_parts(made, (known, i), partials, (start, stop, side), accs)
+        loop = _combine_parts(loops, (known, i), partials, (start, stop, side), accs)
         body.append(loop)
         accs = [c.result for c in loop.carried]
         start = stop
-    body += made.results(known, accs)
+    body += loops.results(known, accs)
     whole = For(i, _ZERO, kernel.last, 1, tuple(body), independent=True, spread="grid")
     integers = (*kernel.integers, parts)
     return parts, kernel._replace(
-        body=(*made.before, whole), integers=integers, threads=LANES, buffers=kernel.buffers
+        body=(*loops.before, whole), integers=integers, threads=LANES, buffers=kernel.buffers
     )
 
 
 def _combine_parts(
-    made: _Columns,
+    loops: _Columns,
     column: tuple[dict[Var, Expr], Var],
     partials: Sequence[Buffer],
     steps: tuple[Expr, Expr, int],
@@ -304,23 +304,23 @@ def _combine_parts(
 ) -> For:
     """Combine several parts at a time, with their loads first."""
     start, stop, side = steps
-    (known, i), columns, k = column, made.kernel.last, made.new("k")
-    starts = [made.names.fresh(c.var) for c in made.parts.carried]
+    (known, i), columns, k = column, loops.kernel.last, loops.new("k")
+    starts = [loops.names.fresh(c.var) for c in loops.parts.carried]
     loads: list[Let] = []
     joins: list[Let] = []
     now: list[Expr] = list(starts)
     for x in range(side):
         here: list[Expr] = []
         for room in partials:
-            part = made.new("piece", room.dtype)
+            part = loops.new("piece", room.dtype)
             at = call("add", call("mul", plus(k, Const(x, I8)), columns), i)
             loads.append(Let(part, Load(room, at)))
             here.append(part)
-        lets = made.joined(known, now, here)
+        lets = loops.joined(known, now, here)
         joins += lets
         now = [s.var for s in lets]
     carried = [
-        Carried(v, value, x, made.names.fresh(v))
+        Carried(v, value, x, loops.names.fresh(v))
         for v, value, x in zip(starts, values, now, strict=True)
     ]
     return For(k, start, stop, side, (*loads, *joins), carried=tuple(carried))

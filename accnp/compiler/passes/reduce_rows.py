@@ -128,45 +128,45 @@ def reduce_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
     """
     before, nest = nest_of(kernel)
     row = passes_of(nest[-1].body)
-    made = RowWriter(kernel, plan, [p for p in row if isinstance(p, Pass)])
-    t, b, o = made.new("t"), made.new("b"), made.new("o")
+    writer = RowWriter(kernel, plan, [p for p in row if isinstance(p, Pass)])
+    t, b, o = writer.new("t"), writer.new("b"), writer.new("o")
     body: list[Stmt] = []
-    with made.into(body):
-        made.lane = made.let("x", call("and", t, Const(LANES - 1, I8)))
-        made.warp = made.let("y", call("shr", t, Const(5, I8)))
-    made.thread = t
+    with writer.into(body):
+        writer.lane = writer.let("x", call("and", t, Const(LANES - 1, I8)))
+        writer.warp = writer.let("y", call("shr", t, Const(5, I8)))
+    writer.thread = t
     several = LANES // plan.width
-    each = 1 if plan.by_block else made.plan.threads // plan.width
+    each = 1 if plan.by_block else writer.plan.threads // plan.width
     inside: list[Stmt] = []
-    with made.into(inside):
+    with writer.into(inside):
         if several > 1:
             shift = Const(plan.width.bit_length() - 1, I8)
-            mine = call("add", made.first, call("shr", made.lane, shift))
-            made.live = made.let("live", call("lt", mine, kernel.last))
-            made.head = made.let("head", call("and", made.lane, Const(-plan.width, I8)))
-            made.out.append(
-                Let(o, call("select", made.live, mine, affine((kernel.last, 1), constant=-1)))
+            mine = call("add", writer.first, call("shr", writer.lane, shift))
+            writer.live = writer.let("live", call("lt", mine, kernel.last))
+            writer.head = writer.let("head", call("and", writer.lane, Const(-plan.width, I8)))
+            writer.out.append(
+                Let(o, call("select", writer.live, mine, affine((kernel.last, 1), constant=-1)))
             )
         elif plan.by_block:
-            made.out.append(Let(o, b))
+            writer.out.append(Let(o, b))
         else:
-            made.out.append(Let(o, made.first))
-        indices, known = collapse(kernel, made.names, nest, o)
-        made.out += [*indices, *[Let(v, x) for v, x in known.items()]]
+            writer.out.append(Let(o, writer.first))
+        indices, known = collapse(kernel, writer.names, nest, o)
+        writer.out += [*indices, *[Let(v, x) for v, x in known.items()]]
         for s in row:
-            made.item(s)
+            writer.item(s)
     if plan.by_block:
         body += inside
     else:
-        first = call("add", b, call("mul", made.warp, Const(several, I8)))
-        body += [Let(made.first, first), If(call("lt", made.first, kernel.last), tuple(inside))]
+        first = call("add", b, call("mul", writer.warp, Const(several, I8)))
+        body += [Let(writer.first, first), If(call("lt", writer.first, kernel.last), tuple(inside))]
     steps = For(
-        t, _ZERO, Const(made.plan.threads, I8), 1, tuple(body), independent=True, spread="threads"
+        t, _ZERO, Const(writer.plan.threads, I8), 1, tuple(body), independent=True, spread="threads"
     )
     to: Spread = "once" if plan.once else "blocks"
     whole = For(b, _ZERO, kernel.last, each, (steps,), independent=True, spread=to)
     return kernel._replace(
-        body=(*before, whole), threads=made.plan.threads, shared=tuple(made.shared)
+        body=(*before, whole), threads=writer.plan.threads, shared=tuple(writer.shared)
     )
 
 
@@ -191,20 +191,20 @@ def reduce_chunks(kernel: Kernel, plan: RowPlan) -> Kernel:
     row = passes_of([s for s in early if isinstance(s, Let | Store | For)])
     if not isinstance(last, If) or len(row) < len(early):
         raise Unsupported("chunks with other statements")
-    made = RowWriter(kernel, plan, [p for p in row if isinstance(p, Pass)])
-    t = made.thread = made.new("t")
+    writer = RowWriter(kernel, plan, [p for p in row if isinstance(p, Pass)])
+    t = writer.thread = writer.new("t")
     body: list[Stmt] = []
-    with made.into(body):
-        made.lane = made.let("x", call("and", t, Const(LANES - 1, I8)))
-        made.warp = made.let("y", call("shr", t, Const(5, I8)))
+    with writer.into(body):
+        writer.lane = writer.let("x", call("and", t, Const(LANES - 1, I8)))
+        writer.warp = writer.let("y", call("shr", t, Const(5, I8)))
         for s in row:
-            made.item(s)
-        made.out.append(If(call("eq", t, _ZERO), (last,)))
+            writer.item(s)
+        writer.out.append(If(call("eq", t, _ZERO), (last,)))
     steps = For(
         t, _ZERO, Const(plan.threads, I8), 1, tuple(body), independent=True, spread="threads"
     )
     whole = For(loop.index, _ZERO, kernel.last, 1, (steps,), independent=True, spread="blocks")
-    return kernel._replace(body=(*before, whole), threads=plan.threads, shared=tuple(made.shared))
+    return kernel._replace(body=(*before, whole), threads=plan.threads, shared=tuple(writer.shared))
 
 
 class RowWriter:
@@ -304,13 +304,13 @@ class RowWriter:
         self.invert(p)
         starts = [c.start for c in p.carried]
         if p.needed is None or self.plan.width < LANES:
-            found = self.reduce(p)
+            results = self.reduce(p)
         else:
             inside: list[Stmt] = []
             with self.into(inside):
                 then = self.reduce(p)
-            found = self.choose(p.needed, inside, then, [], starts)
-        self.out += [Let(c.result, x) for c, x in zip(p.carried, found, strict=True)]
+            results = self.choose(p.needed, inside, then, [], starts)
+        self.out += [Let(c.result, x) for c, x in zip(p.carried, results, strict=True)]
 
     def reduce(self, p: Pass) -> _Values:
         """Write a pass over a row, and return its results."""
@@ -402,7 +402,7 @@ class RowWriter:
             lanes = self.reduce_whole_or_partial_block(p, (start, count, j), lanes, rest)
         else:
             lanes = self.loop(p, (start, count, j), lanes)
-        found: _Values = []
+        results: _Values = []
         for f in p.reductions:
             many = COMBINES[f.combine].lanes // LANES
             mine, lanes = lanes[:many], lanes[many:]
@@ -412,8 +412,8 @@ class RowWriter:
                 other = self.shuffle_lanes("shuffle_down", x, Const(by, I8))
                 x = self.let("u", combine_lanes(f.combine, x, other))
                 by //= 2
-            found.append(self.recompute_product(p, f, x, (start, count)))
-        return found
+            results.append(self.recompute_product(p, f, x, (start, count)))
+        return results
 
     def reduce_whole_or_partial_block(
         self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values, rest: tuple[int, int]
@@ -422,12 +422,12 @@ class RowWriter:
         steps. Return the lanes."""
         whole, short = BLOCK // LANES, rest[0]
         sides: list[tuple[list[Stmt], _Values]] = []
-        before = {key: dict(found) for key, found in self.registers.items()}
+        before = {key: dict(old) for key, old in self.registers.items()}
         after: list[dict[object, dict[int, Expr]]] = []
         loops = self.plan.steps == 0
         for steps, clear in ((whole, whole), rest):
             body: list[Stmt] = []
-            self.registers = {key: dict(found) for key, found in before.items()}
+            self.registers = {key: dict(old) for key, old in before.items()}
             with self.into(body):
                 if loops and (steps, clear) == rest:
                     values = self.loop(p, where, lanes)
@@ -441,17 +441,19 @@ class RowWriter:
             if after[0][key].get(k) != before[key].get(k)
         ]  # fmt: skip
         then, orelse = sides
-        kept = [after[0][key][k] for key, k in keys]
+        registers = [after[0][key][k] for key, k in keys]
         others = [
             after[1][key][k] if k < short else initial_value("sum", self.kept[key].dtype)
             for key, k in keys
         ]
         test = call("eq", where[1], Const(BLOCK, I8))
-        found = self.choose(test, then[0], [*then[1], *kept], orelse[0], [*orelse[1], *others])
+        results = self.choose(
+            test, then[0], [*then[1], *registers], orelse[0], [*orelse[1], *others]
+        )
         self.registers = {key: dict(old) for key, old in before.items()}
-        for (key, k), value in zip(keys, found[len(lanes) :], strict=True):
+        for (key, k), value in zip(keys, results[len(lanes) :], strict=True):
             self.registers[key][k] = value
-        return found[: len(lanes)]
+        return results[: len(lanes)]
 
     def loop(self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values) -> _Values:
         """Write a loop over a block, some elements at a time."""
@@ -469,8 +471,8 @@ class RowWriter:
         rest: list[Stmt] = []
         with self.into(rest):
             after = self.let("j", call("add", whole, first))
-            found = self.side_by_side(p, (start, count, after), [*results], side, 0)
-        return self.choose(call("lt", whole, count), rest, found, [], [*results])
+            values = self.side_by_side(p, (start, count, after), [*results], side, 0)
+        return self.choose(call("lt", whole, count), rest, values, [], [*results])
 
     def side_by_side(
         self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values, side: int, clear: int
@@ -551,11 +553,11 @@ class RowWriter:
         """Load an element, from the place where an earlier pass has stored it if there is one."""
         assert isinstance(s.value, Load)
         key = p.key(s.value.buffer, s.value.index)
-        kept = self.kept.get(key)
+        lifetime = self.kept.get(key)
         place, inside = where
-        if kept is None or (self.present == kept.first and not kept.stored):
+        if lifetime is None or (self.present == lifetime.first and not lifetime.stored):
             self.out += self.names.copy([s], known)
-            if kept is not None:
+            if lifetime is not None:
                 self.keep(key, k, (place, inside), known[s.var])
         elif self.plan.steps:
             known[s.var] = self.registers[key][k]
@@ -569,9 +571,9 @@ class RowWriter:
     ) -> None:
         """Store an element, or keep it for later passes if one of them stores it."""
         key = p.key(s.buffer, s.index)
-        kept = self.kept.get(key)
-        held = kept is not None and (bool(self.plan.steps) or key in self.shelves)
-        if kept is not None and held and self.present < kept.last:
+        lifetime = self.kept.get(key)
+        is_cached = lifetime is not None and (bool(self.plan.steps) or key in self.shelves)
+        if lifetime is not None and is_cached and self.present < lifetime.last:
             self.keep(key, k, where, replaced(s.value, known))
             return
         stores = self.names.copy([s], known)
@@ -640,8 +642,8 @@ class RowWriter:
         test = not_normal if width == LANES else self.do("some", B1, "any_lane", not_normal)
         body: list[Stmt] = []
         with self.into(body):
-            found = self.multiply_with_exponents(p, f, x, where, not_normal)
-        (result,) = self.choose(test, body, [found], [], [x])
+            product = self.multiply_with_exponents(p, f, x, where, not_normal)
+        (result,) = self.choose(test, body, [product], [], [x])
         return result
 
     def multiply_with_exponents(
@@ -666,9 +668,9 @@ class RowWriter:
                 key = None
                 if isinstance(s.value, Load):
                     key = p.key(s.value.buffer, s.value.index)
-                kept = None if key is None else self.kept.get(key)
+                lifetime = None if key is None else self.kept.get(key)
                 shelf = self.shelves.get(key)
-                if kept is not None and shelf is not None and (kept.first < self.present):
+                if lifetime is not None and shelf is not None and (lifetime.first < self.present):
                     known[s.var] = self.let("w", Load(shelf, self.shelf(q)))
                 else:
                     self.out += self.names.copy([s], known)
@@ -705,19 +707,19 @@ class RowWriter:
                 for join, v, other in zip(functions, values, others, strict=False)
             ]
             by //= 2
-        found: Expr = Call("ldexp", (values[0], values[1]), of)
+        product: Expr = Call("ldexp", (values[0], values[1]), of)
         # A product of 0 is right if an element is 0, or if none is larger than 1 in magnitude:
         # partial products then never grow, in any order.
         if real:
             is_known = call("and", call("eq", x, Const(0.0, of)), call("or", *values[2:]))
-            found = call("select", is_known, x, found)
+            product = call("select", is_known, x, product)
         if width < LANES:
-            found = (
-                call("select", not_normal, found, x)
+            product = (
+                call("select", not_normal, product, x)
                 if of.kind != "complex"
-                else Call("select", (not_normal, found, x), of)
+                else Call("select", (not_normal, product, x), of)
             )
-        return self.let("u", found)
+        return self.let("u", product)
 
 
 def add_indices(x: Expr, y: Expr) -> Expr:

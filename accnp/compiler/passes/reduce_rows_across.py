@@ -68,48 +68,48 @@ def reduce_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
     assert isinstance(p, Pass)
     after = [s for s in row[number + 1 :] if isinstance(s, Let | Store)]
     down, others = nest[axis], [loop for k, loop in enumerate(nest) if k != axis]
-    made = RowWriter(kernel, RowPlan(THREADS, False), [p])
-    count, u, t = made.new("down"), made.new("u"), made.new("t")
-    made.thread = t
-    shared = [Buffer(made.new("lanes").name, number_type(f.value), THREADS) for f in p.reductions]
+    writer = RowWriter(kernel, RowPlan(THREADS, False), [p])
+    count, u, t = writer.new("down"), writer.new("u"), writer.new("t")
+    writer.thread = t
+    shared = [Buffer(writer.new("lanes").name, number_type(f.value), THREADS) for f in p.reductions]
     body: list[Stmt] = []
-    with made.into(body):
-        made.lane = made.let("x", call("and", t, Const(SIDE - 1, I8)))
-        made.warp = made.let("y", call("shr", t, Const(5, I8)))
-        o = made.let("o", call("floordiv", u, count))
-        first = made.let(
+    with writer.into(body):
+        writer.lane = writer.let("x", call("and", t, Const(SIDE - 1, I8)))
+        writer.warp = writer.let("y", call("shr", t, Const(5, I8)))
+        o = writer.let("o", call("floordiv", u, count))
+        first = writer.let(
             "first", call("mul", call("sub", u, call("mul", o, count)), Const(SIDE, I8))
         )
         if others:
-            indices, known = collapse(kernel, made.names, others, o)
-            made.out += [*indices, *[Let(v, x) for v, x in known.items()]]
-        c = made.let("c", affine((first, 1), (made.lane, 1)))
-        live = made.let("live", call("lt", c, down.stop))
+            indices, known = collapse(kernel, writer.names, others, o)
+            writer.out += [*indices, *[Let(v, x) for v, x in known.items()]]
+        c = writer.let("c", affine((first, 1), (writer.lane, 1)))
+        live = writer.let("live", call("lt", c, down.stop))
         last = call("sub", down.stop, Const(1, I8))
-        made.out.append(Let(down.index, call("select", live, c, last)))
-        made.out += heads
-        across = _Across(made, p, shared, (down.index, heads, first, last))
+        writer.out.append(Let(down.index, call("select", live, c, last)))
+        writer.out += heads
+        across = _Across(writer, p, shared, (down.index, heads, first, last))
         results = across.blocks()
-        made.out += [Let(x.result, y) for x, y in zip(p.carried, results, strict=True)]
+        writer.out += [Let(x.result, y) for x, y in zip(p.carried, results, strict=True)]
         mine = call("and", live, call("lt", t, Const(SIDE, I8)))
-        made.out.append(If(mine, tuple(after)))
+        writer.out.append(If(mine, tuple(after)))
     each = For(t, _ZERO, Const(THREADS, I8), 1, tuple(body), independent=True, spread="threads")
     whole = For(u, _ZERO, kernel.last, 1, (each,), independent=True, spread="blocks")
-    made_kernel = kernel._replace(
+    result = kernel._replace(
         body=(*before, whole), threads=THREADS, shared=tuple(shared),
         integers=(*kernel.integers, count),
     )  # fmt: skip
-    return made_kernel, count
+    return result, count
 
 
 class _Across:
     """Writes the pass over 32 rows: each thread has the elements of one row that are 8 apart."""
 
     def __init__(
-        self, made: RowWriter, p: Pass, shared: list[Buffer],
+        self, writer: RowWriter, p: Pass, shared: list[Buffer],
         row: tuple[Var, list[Let], Var, Expr],
     ) -> None:  # fmt: skip
-        self.made = made
+        self.writer = writer
         self.p = p
         self.shared = shared
         # The index of a row, the statements for it, and the first and the last of these rows.
@@ -119,62 +119,62 @@ class _Across:
 
     def blocks(self) -> list[Expr]:
         """Write the loop over blocks of 1024 elements, and return the results."""
-        made, p = self.made, self.p
-        b = made.new("b")
-        accs = [made.new("acc", c.var.dtype) for c in p.carried]  # type: ignore[arg-type]
+        writer, p = self.writer, self.p
+        b = writer.new("b")
+        accs = [writer.new("acc", c.var.dtype) for c in p.carried]  # type: ignore[arg-type]
         body: list[Stmt] = []
-        with made.into(body):
-            end = made.let("end", call("fmin", affine((b, 1), constant=BLOCK), p.stop))
+        with writer.into(body):
+            end = writer.let("end", call("fmin", affine((b, 1), constant=BLOCK), p.stop))
             lanes = self.elements(b, end)
             values: list[Expr] = []
             for f, many, buffer in zip(p.reductions, self.many, self.shared, strict=True):
                 mine, lanes = lanes[:many], lanes[many:]
-                made.out.append(Store(buffer, made.thread, self.combine_by_halves(f, mine)))
-            made.wait()
+                writer.out.append(Store(buffer, writer.thread, self.combine_by_halves(f, mine)))
+            writer.wait()
             for f, buffer in zip(p.reductions, self.shared, strict=True):
                 parts: list[Expr] = [
-                    Load(buffer, Index(((made.lane, 1),), SIDE * k)) for k in range(WARPS)
+                    Load(buffer, Index(((writer.lane, 1),), SIDE * k)) for k in range(WARPS)
                 ]
                 values.append(self.recompute_product(f, self.combine_by_halves(f, parts), b, end))
-            now = made.gathered(p, accs, values)
-            made.wait()
-        results = [made.new("acc", v.dtype) for v in accs]  # type: ignore[arg-type]
+            now = writer.gathered(p, accs, values)
+            writer.wait()
+        results = [writer.new("acc", v.dtype) for v in accs]  # type: ignore[arg-type]
         carried = [
             Carried(v, c.start, x, r)
             for v, c, x, r in zip(accs, p.carried, now, results, strict=True)
         ]
-        made.out.append(For(b, p.start, p.stop, BLOCK, tuple(body), carried=tuple(carried)))
+        writer.out.append(For(b, p.start, p.stop, BLOCK, tuple(body), carried=tuple(carried)))
         return [*results]
 
     def elements(self, b: Var, end: Var) -> list[Expr]:
         """Combine the elements of a block with the lanes of this thread."""
-        made, p, most = self.made, self.p, self.most
+        writer, p, most = self.writer, self.p, self.most
         starts: list[Expr] = [
             initial_value(f.combine, number_type(f.value))
             for f, many in zip(p.reductions, self.many, strict=True) for _ in range(many)
         ]  # fmt: skip
-        first = made.let("g", affine((b, 1), (made.warp, 1)))
-        g, following = made.new("g"), made.new("g")
-        vars_ = [made.new("u", number_type(x)) for x in starts]
+        first = writer.let("g", affine((b, 1), (writer.warp, 1)))
+        g, following = writer.new("g"), writer.new("g")
+        vars_ = [writer.new("u", number_type(x)) for x in starts]
         body: list[Stmt] = []
-        with made.into(body):
+        with writer.into(body):
             places: dict[int, tuple[Var, Var | None]] = {}
             for k in range(most // WARPS):
-                places[k] = made.let("q", affine((g, 1), constant=WARPS * k)), None
-            now = made.elements(p, places, [*places], [*vars_], WARPS)
-        results = [made.new("u", v.dtype) for v in vars_]  # type: ignore[arg-type]
+                places[k] = writer.let("q", affine((g, 1), constant=WARPS * k)), None
+            now = writer.elements(p, places, [*places], [*vars_], WARPS)
+        results = [writer.new("u", v.dtype) for v in vars_]  # type: ignore[arg-type]
         carried = [Carried(*x) for x in zip(vars_, starts, now, results, strict=True)]
-        at = made.new("g")
+        at = writer.new("g")
         carried.append(Carried(following, first, affine((g, 1), constant=most), at))
         stop = call("sub", end, Const(most - WARPS, I8))
-        made.out.append(For(g, first, stop, most, tuple(body), carried=tuple(carried)))
+        writer.out.append(For(g, first, stop, most, tuple(body), carried=tuple(carried)))
         lanes: list[Expr] = [*results]
         for k in range(most // WARPS):
-            q = made.let("q", affine((at, 1), constant=WARPS * k))
+            q = writer.let("q", affine((at, 1), constant=WARPS * k))
             inside: list[Stmt] = []
-            with made.into(inside):
-                found = made.elements(p, {k: (q, None)}, [k], lanes, WARPS)
-            lanes = made.choose(call("lt", q, end), inside, found, [], lanes)
+            with writer.into(inside):
+                values = writer.elements(p, {k: (q, None)}, [k], lanes, WARPS)
+            lanes = writer.choose(call("lt", q, end), inside, values, [], lanes)
         return lanes
 
     def combine_by_halves(self, f: Reduction, lanes: list[Expr]) -> Expr:
@@ -182,7 +182,7 @@ class _Across:
         while len(lanes) > 1:
             half = len(lanes) // 2
             lanes = [
-                self.made.let("u", combine_lanes(f.combine, x, y))
+                self.writer.let("u", combine_lanes(f.combine, x, y))
                 for x, y in zip(lanes[:half], lanes[half:], strict=True)
             ]
         return lanes[0]
@@ -190,34 +190,34 @@ class _Across:
     def recompute_product(self, f: Reduction, x: Expr, b: Var, end: Var) -> Expr:
         """Compute the product of the block of a row again if it is not a normal number. Each thread
         of the first warp has the product of one row."""
-        made, of = self.made, number_type(x)
+        writer, of = self.writer, number_type(x)
         if f.combine != "prod" or of.kind not in ("float", "complex"):
             return x
         index, heads, first, last = self.row
         body: list[Stmt] = []
-        with made.into(body):
-            not_normal = made.let("not_normal", Call("not_normal", (x,), B1))
-            some = made.do("some", B1, "any_lane", not_normal)
-            k, now = made.new("k"), made.new("u", of)
+        with writer.into(body):
+            not_normal = writer.let("not_normal", Call("not_normal", (x,), B1))
+            some = writer.do("some", B1, "any_lane", not_normal)
+            k, now = writer.new("k"), writer.new("u", of)
             steps: list[Stmt] = []
-            with made.into(steps):
-                mine = made.shuffle_lanes("shuffle_at", now, k)
-                y = made.let("y", call("fmin", affine((first, 1), (k, 1)), last))
-                made.others = {index: y}
-                made.out += made.names.copy(heads, made.others)
-                count = made.let("m", call("sub", end, b))
-                found = made.recompute_product(self.p, f, mine, (b, count))
-                found = made.shuffle_lanes("shuffle_at", found, _ZERO)
-                made.others = {}
-                kept = made.let("u", _select(call("eq", made.lane, k), found, now))
-            result = made.new("u", of)
+            with writer.into(steps):
+                mine = writer.shuffle_lanes("shuffle_at", now, k)
+                y = writer.let("y", call("fmin", affine((first, 1), (k, 1)), last))
+                writer.others = {index: y}
+                writer.out += writer.names.copy(heads, writer.others)
+                count = writer.let("m", call("sub", end, b))
+                product = writer.recompute_product(self.p, f, mine, (b, count))
+                product = writer.shuffle_lanes("shuffle_at", product, _ZERO)
+                writer.others = {}
+                following = writer.let("u", _select(call("eq", writer.lane, k), product, now))
+            result = writer.new("u", of)
             loop = For(
                 k, _ZERO, Const(SIDE, I8), 1, tuple(steps),
-                carried=(Carried(now, x, kept, result),),
+                carried=(Carried(now, x, following, result),),
             )  # fmt: skip
-            (whole,) = made.choose(some, [loop], [result], [], [x])
-        (found,) = made.choose(call("eq", made.warp, _ZERO), body, [whole], [], [x])
-        return found
+            (whole,) = writer.choose(some, [loop], [result], [], [x])
+        (product,) = writer.choose(call("eq", writer.warp, _ZERO), body, [whole], [], [x])
+        return product
 
 
 def _select(test: Expr, x: Expr, y: Expr) -> Expr:

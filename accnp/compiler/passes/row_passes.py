@@ -57,16 +57,16 @@ class Pass(NamedTuple):
     def indices(self) -> list[Let]:
         """The statements that compute indices from the number of the element."""
         known = {ELEMENT}
-        found: list[Let] = []
+        index_steps: list[Let] = []
         for s in self.steps:
             if not isinstance(s, Let) or s.var.dtype != I8 or not _reads(s.value, known):
                 continue
             parts = [*subexpressions(s.value)]
             own = {v for v in parts if isinstance(v, Var)} & self.assigned
             if own <= known and not any(isinstance(x, Load) for x in parts):
-                found.append(s)
+                index_steps.append(s)
                 known.add(s.var)
-        return found
+        return index_steps
 
     @property
     def assigned(self) -> set[Var]:
@@ -110,10 +110,10 @@ def passes_of(row: Sequence[Stmt]) -> list[Pass | Let | Store]:
     Unsupported
         If there are other statements.
     """
-    found: list[Pass | Let | Store] = []
+    passes: list[Pass | Let | Store] = []
     for s in row:
         if isinstance(s, Let | Store):
-            found.append(s)
+            passes.append(s)
         elif isinstance(s, For) and s.step == BLOCK and isinstance(s.body[-1], Reduce):
             inner = s.body[-1]
             assert isinstance(inner, Reduce)
@@ -123,12 +123,12 @@ def passes_of(row: Sequence[Stmt]) -> list[Pass | Let | Store]:
             if isinstance(stop, Call) and stop.function == "select":
                 needed, stop, _ = stop.args
             steps = _body(inner.body, known)
-            found.append(Pass(s.start, stop, steps, tuple(reductions), s.carried, needed))
+            passes.append(Pass(s.start, stop, steps, tuple(reductions), s.carried, needed))
         elif isinstance(s, For) and s.step == 1 and not s.carried:
-            found.append(Pass(s.start, s.stop, _body(s.body, {s.index: ELEMENT}), (), ()))
+            passes.append(Pass(s.start, s.stop, _body(s.body, {s.index: ELEMENT}), (), ()))
         else:
             raise Unsupported("rows with other statements")
-    return found
+    return passes
 
 
 def _body(body: Sequence[Stmt], known: dict[Var, Expr]) -> Body:
@@ -153,7 +153,7 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
     index."""
     first: dict[Key, int] = {}
     last: dict[Key, int] = {}
-    found: dict[Key, DType] = {}
+    types: dict[Key, DType] = {}
     results = {p.key(s.buffer, s.index) for p in passes for s in p.steps if isinstance(s, Store)}
     for k, p in enumerate(passes):
         stored = [(p.key(s.buffer, s.index), s.buffer) for s in p.steps if isinstance(s, Store)]
@@ -164,12 +164,12 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
             moves = _is_per_element(key[1])
             again = key in first and first[key] < k
             if again and moves and (key in results or key not in here):
-                found[key] = buffer.element
+                types[key] = buffer.element
             first.setdefault(key, k)
             last[key] = k
     return {
         key: Kept(of, first[key], last[key], key in results)
-        for key, of in sorted(found.items(), key=lambda item: first[item[0]])
+        for key, of in sorted(types.items(), key=lambda item: first[item[0]])
     }
 
 
@@ -179,14 +179,14 @@ def _is_per_element(x: object) -> bool:
 
 
 def assign_shared_arrays(
-    kept: dict[Key, Kept], length: int, room: int
+    lifetimes: dict[Key, Kept], length: int, room: int
 ) -> tuple[list[DType], dict[Key, int]]:
     """Return the types of arrays of `length` elements for kept values, of at most `room` bytes in
     total, and the number of the array of each value. Values with different lifetimes may share an
     array."""
     shelves: list[tuple[DType, int]] = []  # type, and the last pass that loads it
     places: dict[Key, int] = {}
-    for key, value in kept.items():
+    for key, value in lifetimes.items():
         for k, (of, last) in enumerate(shelves):
             if of == value.dtype and last <= value.first and value.stored:
                 shelves[k], places[key] = (of, value.last), k

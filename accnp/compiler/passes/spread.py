@@ -181,16 +181,16 @@ class _Distribution:
                     at = plus(s.index, Const(k, I8))
                     stores.append(StoreVector(s.buffer, at, tuple(values[k : k + part])))
                 continue
-            found = [s for s in each if isinstance(s, Let)]
-            buffer = _adjacent(found)
+            assignments = [s for s in each if isinstance(s, Let)]
+            buffer = _adjacent(assignments)
             if buffer is None:
-                for statements, one in zip(rest, found, strict=True):
+                for statements, one in zip(rest, assignments, strict=True):
                     statements.append(one)
                 continue
             moved[buffer] = None
             for k, part in _adjacent_accesses(buffer, several):
-                results = tuple([s.var for s in found[k : k + part]])
-                value = found[k].value
+                results = tuple([s.var for s in assignments[k : k + part]])
+                value = assignments[k].value
                 assert isinstance(value, Load)
                 loads.append(LoadVector(results, buffer, value.index))
         aligned = [Call("aligned", (Address(b, _ZERO),), B1) for b in moved]

@@ -75,8 +75,8 @@ def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
     ]
     known: dict[Var, Expr] = {}
     if others:
-        found, known = collapse(kernel, names, others, o)
-        lets += found
+        indices, known = collapse(kernel, names, others, o)
+        lets += indices
     tiles = _tiles(names, body, down.index, inner.index)
     limits = {down.index: down.stop, inner.index: inner.stop}
 
@@ -118,21 +118,21 @@ def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
         phase(inner.index, down.index, starts, False), wait,
     )  # fmt: skip
     whole = For(u, _ZERO, kernel.last, 1, steps, independent=True, spread="blocks")
-    made = kernel._replace(
+    result = kernel._replace(
         body=(*before, whole), integers=(*kernel.integers, side, below), threads=SIDE * WARPS,
         shared=tuple(tiles.values()),
     )  # fmt: skip
-    return made, side, below
+    return result, side, below
 
 
 def _tiles(names: Copies, body: Body, down: Var, inner: Var) -> dict[Load, Buffer]:
     """Return the transposed loads with tiles for them, as far as shared memory suffices. Other
     loads access memory directly."""
-    found: dict[Load, Buffer] = {}
+    tiles: dict[Load, Buffer] = {}
     size = 0
     for s in body:
         for x in [part for e in expressions(s) for part in subexpressions(e)]:
-            if not isinstance(x, Load) or x in found or not isinstance(x.index, Index):
+            if not isinstance(x, Load) or x in tiles or not isinstance(x.index, Index):
                 continue
             steps = dict(x.index.terms)
             if steps.get(down) != 1 or steps.get(inner, 0) in (-1, 0, 1):
@@ -141,14 +141,14 @@ def _tiles(names: Copies, body: Body, down: Var, inner: Var) -> dict[Load, Buffe
             size += SIDE * PITCH * x.buffer.dtype.size
             if size <= ROOM:
                 name = names.new("tile").name
-                found[x] = Buffer(name, x.buffer.dtype, SIDE * PITCH)
-    return found
+                tiles[x] = Buffer(name, x.buffer.dtype, SIDE * PITCH)
+    return tiles
 
 
 def _from_tiles(s: Let | Store, tiles: Mapping[Load, Buffer], place: Expr) -> Let | Store:
     def change(x: Expr) -> Expr | None:
         return Load(tiles[x], place) if isinstance(x, Load) and x in tiles else None
 
-    made = map_statement(s, lambda x: map_expr(x, change))
-    assert isinstance(made, Let | Store)
-    return made
+    statement = map_statement(s, lambda x: map_expr(x, change))
+    assert isinstance(statement, Let | Store)
+    return statement

@@ -93,7 +93,7 @@ def _fills_vector(s: For, loaded: Set[Var]) -> bool:
 def _in_rows(kernel: Kernel) -> set[Var]:
     """Return the indices of loops of constant length that process a row in each step of a loop of
     variable length. The latter may become vector code."""
-    found: set[Var] = set()
+    indices: set[Var] = set()
     for s in statements(kernel.body):
         if not isinstance(s, For) or isinstance(s.stop, Const) or s.carried:
             continue
@@ -105,8 +105,8 @@ def _in_rows(kernel: Kernel) -> set[Var]:
         every = (*below, *rest)
         places = [x.index for x in every if isinstance(x, Store)]
         if all(s.index in subexpressions(x) for x in places):
-            found |= {x.index for x in inner}
-    return found
+            indices |= {x.index for x in inner}
+    return indices
 
 
 def _is_vector(s: For) -> bool:
@@ -121,7 +121,7 @@ def _is_vector(s: For) -> bool:
 def _unroll_loop(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     assert isinstance(s.start, Const)
     assert isinstance(s.stop, Const)
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     carried: list[Expr] = [c.start for c in s.carried]
     for k in range(int(s.start.value), int(s.stop.value), s.step):
         known: dict[Var, Expr] = {s.index: Const(k, I8)}
@@ -131,14 +131,14 @@ def _unroll_loop(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
             if isinstance(new, Let):
                 known[new.var] = fresh(new.var)
                 new = new._replace(var=known[new.var])
-            found.append(new)
+            new_body.append(new)
         carried = []
         for c in s.carried:
             var = fresh(c.var)
-            found.append(Let(var, replaced(c.following, known)))
+            new_body.append(Let(var, replaced(c.following, known)))
             carried.append(var)
-    found += [Let(c.result, x) for c, x in zip(s.carried, carried, strict=True)]
-    return _stores_last(found)
+    new_body += [Let(c.result, x) for c, x in zip(s.carried, carried, strict=True)]
+    return _stores_last(new_body)
 
 
 def _stores_last(body: list[Stmt]) -> list[Stmt]:
@@ -153,7 +153,7 @@ def _eliminate_common_subexpressions(s: For) -> For:
     known: dict[Var, Expr] = {}
     computed: dict[Expr, Var] = {}
     loaded: dict[Memory, list[Expr]] = {}  # computed expressions that load from memory
-    found: list[Stmt] = []
+    new_body: list[Stmt] = []
     for x in s.body:
         new = map_statement(x, lambda e: replaced(e, known))
         if isinstance(new, Let):
@@ -168,6 +168,6 @@ def _eliminate_common_subexpressions(s: For) -> For:
         elif isinstance(new, Store):
             for e in loaded.pop(new.buffer, ()):
                 computed.pop(e, None)
-        found.append(new)
+        new_body.append(new)
     carried = [c._replace(following=replaced(c.following, known)) for c in s.carried]
-    return s._replace(body=tuple(found), carried=tuple(carried))
+    return s._replace(body=tuple(new_body), carried=tuple(carried))

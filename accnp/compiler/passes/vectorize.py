@@ -73,16 +73,16 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         if not all(isinstance(x, Let | Store) for x in s.body):
             return None
         flat = (s.start, s.stop) == (kernel.first, kernel.last)
-        found = _vector(s, flat, _buffers_with_room(kernel), vector_bytes)
-        if found is None:
+        vector = _vector(s, flat, _buffers_with_room(kernel), vector_bytes)
+        if vector is None:
             return None
-        if flat and found.rest == "tail":
-            found = found._replace(peel=_stores_all_elements(s, kernel))
-        if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
+        if flat and vector.rest == "tail":
+            vector = vector._replace(peel=_stores_all_elements(s, kernel))
+        if not flat and vector.rest != "whole" and _are_results(s, kernel, vector_bytes):
             # Peeling adds copies of the body, which take long to compile in kernels with more
             # loops. Kernels with tiles contain no reductions.
-            found = found._replace(nontemporal=True, peel=loops == 2 or tiled)
-        return [s._replace(vector=found)]
+            vector = vector._replace(nontemporal=True, peel=loops == 2 or tiled)
+        return [s._replace(vector=vector)]
 
     tiled = any(isinstance(s, Transpose) for s in statements(kernel.body))
     loops = sum([isinstance(s, For) for s in statements(kernel.body)])
@@ -144,8 +144,8 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     # kernels were slower for small results (1.1 times the time for joined transposes).
     has_argument = kernel.nontemporal is not None
     tiles = {x.to for x in statements(kernel.body) if isinstance(x, Transpose) and not has_argument}
-    kept = {b for b in kernel.stack if b not in tiles}
-    if any(isinstance(p, Load) and p.buffer in kept for p in parts):
+    stack_buffers = {b for b in kernel.stack if b not in tiles}
+    if any(isinstance(p, Load) and p.buffer in stack_buffers for p in parts):
         return False
     written = {x.buffer for x in stores}
     return written <= set(kernel.buffers) and not any(
@@ -188,11 +188,11 @@ def _is_simple(x: Call) -> bool:
 
 def _step_variables(s: For) -> set[Expr]:
     """Return the variables that change from step to step."""
-    found: set[Expr] = {s.index}
+    variables: set[Expr] = {s.index}
     for x in s.body:
-        if isinstance(x, Let) and not found.isdisjoint(subexpressions(x.value)):
-            found.add(x.var)
-    return found
+        if isinstance(x, Let) and not variables.isdisjoint(subexpressions(x.value)):
+            variables.add(x.var)
+    return variables
 
 
 def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:

@@ -46,7 +46,7 @@ def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Ker
         add = add_row_gathers
     elif not edge and has_short_axis(spec):
         add = add_unrolled_columns if spec.form == "column" else add_unrolled_rows
-    made = Statements(spec, edge, tiny)
-    made.start()
-    add(made)
-    return made.b.kernel(), made.out
+    builder = Statements(spec, edge, tiny)
+    builder.start()
+    add(builder)
+    return builder.b.kernel(), builder.out

@@ -21,17 +21,17 @@ __all__ = ["combine_partials", "initial_value", "reduce_block", "reduce_range"]
 
 
 def reduce_range(
-    made: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
+    builder: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
     """Add the reductions over start..stop, block by block, and return their results."""
-    b = made.b
-    before = dict(made.values)
-    found = condition(phase, range(made.outer, made.outer + len(made.spec.reduced)))
-    if found is not None:  # if it is false, all addends are 0
-        text, args, loads = found
+    b = builder.b
+    before = dict(builder.values)
+    guard = condition(phase, range(builder.outer, builder.outer + len(builder.spec.reduced)))
+    if guard is not None:  # if it is false, all addends are 0
+        text, args, loads = guard
         for s in loads:
-            made.statement(s, index)
-        holds = expression(text, [made.values.get(a, Const(0, I8)) for a in args])
+            builder.statement(s, index)
+        holds = expression(text, [builder.values.get(a, Const(0, I8)) for a in args])
         stop = b.let("stop", call("select", holds, stop, start))
     with b.loop("b", start, stop, BLOCK) as loop:
         accs = [
@@ -41,59 +41,59 @@ def reduce_range(
             )
             for f in phase.reductions
         ]
-        made.break_if_stopped(loop)
+        builder.break_if_stopped(loop)
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
-        one = len(made.spec.reduced) == 1 and are_adjacent(phase.stores, made.outer)
+        one = len(builder.spec.reduced) == 1 and are_adjacent(phase.stores, builder.outer)
         reduce = reduce_block if one else _reduce_block_of_axes
-        parts = reduce(made, phase, index, loop, extent)
+        parts = reduce(builder, phase, index, loop, extent)
         results = [
             loop.follow(acc, combine_partials(f.combine, acc, part))
             for f, acc, part in zip(phase.reductions, accs, parts, strict=True)
         ]
-    made.values = before
+    builder.values = before
     return list(results)
 
 
 def reduce_block(
-    made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
+    builder: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of one block along a single reduced axis; return their results."""
-    b = made.b
+    b = builder.b
     here = {s.name: s for s in phase.full}
-    found: list[Expr] = []
+    partials: list[Expr] = []
     with b.reduce(extent) as steps:
         at = Index(((loop.index, 1), (steps.index, 1)))
-        made.body(phase, {**index, made.outer: at})
+        builder.body(phase, {**index, builder.outer: at})
         for f in phase.reductions:
             # Elements of memory that are only converted are reduced without a buffer.
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
-            part = steps.reduce_value("part", f.combine, made.values[source], wide)
-            found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
-    return found
+            part = steps.reduce_value("part", f.combine, builder.values[source], wide)
+            partials.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
+    return partials
 
 
 def _reduce_block_of_axes(
-    made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
+    builder: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of a block over several axes, and return their results.
 
     Loops along the last axis fill the block.
     """
-    b = made.b
+    b = builder.b
     values = {f.source: f.dtype for f in phase.reductions}
     buffers = {x: b.stack("part_values", loop_type(of), BLOCK) for x, of in values.items()}
     end = b.let("end", affine((loop.index, 1), (extent, 1)))
-    adjacent = are_adjacent(phase.stores, made.reduced_axes[-1])
-    with loop_over_range(made, loop.index, end, made.reduced_axes, adjacent) as (inner, at):
-        made.body(phase, {**index, **inner})
+    adjacent = are_adjacent(phase.stores, builder.reduced_axes[-1])
+    with loop_over_range(builder, loop.index, end, builder.reduced_axes, adjacent) as (inner, at):
+        builder.body(phase, {**index, **inner})
         for x, buffer in buffers.items():
-            b.store(buffer, at, made.values[x])
-    found: list[Expr] = []
+            b.store(buffer, at, builder.values[x])
+    partials: list[Expr] = []
     for f in phase.reductions:
         part = b.reduce_elements("part", f.combine, buffers[f.source], Const(0, I8), extent)
-        found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
-    return found
+        partials.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
+    return partials
 
 
 def initial_value(combine: str, to: DType) -> Expr:
@@ -105,8 +105,8 @@ def initial_value(combine: str, to: DType) -> Expr:
 
 def combine_partials(combine: str, x: Expr, y: Expr) -> Expr:
     """Return the combination of two partial results of a reduction."""
-    found = COMBINES[combine]
+    operation = COMBINES[combine]
     if number_type(x).kind == "complex":
-        return computed(found.function, x, y)
-    of_bools = found.of_bools if dtype(x) == B1 else ""
-    return call(of_bools or found.function, x, y)
+        return computed(operation.function, x, y)
+    of_bools = operation.of_bools if dtype(x) == B1 else ""
+    return call(of_bools or operation.function, x, y)

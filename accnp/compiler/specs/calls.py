@@ -64,19 +64,19 @@ class CallerBuilder:
 
     def call(
         self, text: Generated, steps: tuple[Expr, Expr],
-        made: Mapping[int, Memory] | None = None, final: bool = True,
+        memories: Mapping[int, Memory] | None = None, final: bool = True,
     ) -> None:  # fmt: skip
         """Add a call of a kernel for a range of its steps.
 
-        `made` has the locations of parts of some values, by their ids. A map has an argument that
-        says whether to use non-temporal stores, which only `final` results may use.
+        `memories` has the locations of parts of some values, by their ids. A map has an argument
+        that says whether to use non-temporal stores, which only `final` results may use.
         """
         called = as_callee(text)
         self.callees.setdefault(called.name, called)
         args: list[Expr] = []
         for a in text.pointers:
             assert isinstance(a, Access)
-            memory = (made or {}).get(id(a.value))
+            memory = (memories or {}).get(id(a.value))
             if memory is None:
                 args.append(self.pointer(a))
             else:

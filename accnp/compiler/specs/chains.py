@@ -66,20 +66,20 @@ class _Maps:
     def steps(self) -> list[int] | None:
         """Return the number of steps per row for each kernel; None if the steps are not in the
         order of rows."""
-        found: list[int] = []
+        row_steps: list[int] = []
         for spec, text in zip(self.specs, self.texts):
             extent = prod(spec.outer) if spec.outer else prod(spec.inner)
             if spec.form != "map" or text.tiles or text.extent != extent or extent % self.rows:
                 return None
-            found.append(extent // self.rows)
-        return found
+            row_steps.append(extent // self.rows)
+        return row_steps
 
     def places(self, value: Value, width: int) -> list[int] | None:
         """Return for each load of a value the offset in rows from the current row.
 
         The rows of the value have `width` elements. Returns None if a load is not within one row.
         """
-        found: list[int] = []
+        rows: list[int] = []
         for spec in self.specs:
             for a in spec.accesses:
                 if a.value is not value:
@@ -90,8 +90,8 @@ class _Maps:
                     return None
                 if start + way[1] < 0 or start + way[2] >= width:
                     return None
-                found.append(a.offset // width - self.first)
-        return found
+                rows.append(a.offset // width - self.first)
+        return rows
 
     def row(self, spec: KernelSpec, a: Access) -> tuple[int, int, int] | None:
         """Return the distance between rows for an access, and its smallest and largest offset
@@ -113,7 +113,7 @@ class _Maps:
 
 
 def fuse_chain(
-    made: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
+    maker: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
 ) -> Generated | None:
     """Return a kernel that computes the value `between` in bands and reads it.
 
@@ -122,7 +122,7 @@ def fuse_chain(
     """
     shape, size = between.aval.shape, between.aval.dtype.itemsize
     width = prod(shape[1:])
-    makers = [_Maps(part, shape[0]) for part in made]
+    makers = [_Maps(part, shape[0]) for part in maker]
     readers = [_Maps(part, rows) for part in reader]
     seen = [maps.places(between, width) for maps in readers]
     if None in seen or any(maps.steps() is None for maps in (*makers, *readers)):
@@ -158,7 +158,7 @@ def _build(
 
     def do(parts: Sequence[_Maps], start: Expr, stop: Expr, memory: Memory) -> None:
         """Run the kernels for the rows start..stop that exist."""
-        made = {id(between): memory}
+        memories = {id(between): memory}
         for part in parts:
             first, last, test = start, stop, nullcontext()
             if not part.whole or cut:
@@ -169,7 +169,7 @@ def _build(
             with test:
                 for text, n in zip(part.texts, part.steps() or ()):
                     ends = [x if n == 1 else call("mul", x, integer(n)) for x in (first, last)]
-                    calls.call(text, (ends[0], ends[1]), made, parts is readers)
+                    calls.call(text, (ends[0], ends[1]), memories, parts is readers)
 
     def memory_from(first: Var) -> Memory:
         """Return the memory of a task, which begins with this row of the intermediate value."""

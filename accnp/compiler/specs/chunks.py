@@ -16,10 +16,10 @@ from accnp.ir.kernel import CHUNK
 __all__ = ["add_chunks"]
 
 
-def add_chunks(made: Statements) -> None:
+def add_chunks(builder: Statements) -> None:
     """Add a loop whose steps reduce one chunk of one row each. If a row has one chunk, this is the
     result; otherwise another kernel reduces the partial results."""
-    spec, b, out = made.spec, made.b, made.out
+    spec, b, out = builder.spec, builder.b, builder.out
     (phase,) = spec.phases
     chunks = max(1, -(-prod(spec.reduced) // CHUNK))
     out.extent = prod(spec.outer) * chunks
@@ -31,23 +31,23 @@ def add_chunks(made: Statements) -> None:
         parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
-    count = made.integer("chunks", "chunks", chunks)
-    total = made.total()
+    count = builder.integer("chunks", "chunks", chunks)
+    total = builder.total()
     with b.loop("u", b.first, b.last) as loop:
         u = loop.index
         o = b.let("o", call("floordiv", u, count))
         chunk = call("sub", u, call("mul", o, count))
         start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
         stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), total))
-        index = made.outer_indices(o) if spec.outer else {}
+        index = builder.outer_indices(o) if spec.outer else {}
         for s in spec.row_head:
-            made.statement(s, index)
-        found = reduce_range(made, phase, index, start, stop)
+            builder.statement(s, index)
+        accumulators = reduce_range(builder, phase, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
-            for f, acc in zip(phase.reductions, found, strict=True):
+            for f, acc in zip(phase.reductions, accumulators, strict=True):
                 a = results[f.name]
                 value = converted(acc, loop_type(f.dtype))
-                b.store(made.buffers[id(a)], made.place(a, index), value)
+                b.store(builder.buffers[id(a)], builder.place(a, index), value)
         with b.otherwise():
-            for part, acc in zip(parts, found, strict=True):
+            for part, acc in zip(parts, accumulators, strict=True):
                 b.store(part, u, acc)

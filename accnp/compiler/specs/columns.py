@@ -36,49 +36,51 @@ __all__ = ["add_columns", "add_unrolled_columns"]
 _ZERO = Const(0, I8)
 
 
-def add_columns(made: Statements) -> None:
+def add_columns(builder: Statements) -> None:
     """Add a loop whose steps reduce over all reduced indices, each for one tile of columns."""
-    spec, b, out = made.spec, made.b, made.out
-    inner = made.along
+    spec, b, out = builder.spec, builder.b, builder.out
+    inner = builder.along
     transposed = None
     if len(spec.reduced) == 1:
-        transposed = transposed_axis(spec, inner, made.reduced_axes)
+        transposed = transposed_axis(spec, inner, builder.reduced_axes)
     width, tiles = tile_width(spec, BLOCK if transposed is None else TILE_WIDTH)
     out.extent = prod(spec.outer) * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
-    count = made.integer("tiles", "tiles", tiles)
-    wide = made.integer("width", "width", width)
+    count = builder.integer("tiles", "tiles", tiles)
+    wide = builder.integer("width", "width", width)
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, count))
         tile = call("sub", loop.index, call("mul", o, count))
         begin = b.let("j0", call("mul", tile, wide))
-        m = b.let("m", call("fmin", affine((made.size(inner), 1), (begin, -1)), wide))
-        index = made.outer_indices(o) if spec.outer else {}
-        rows = made.total()
-        if condition(spec.phases[0], made.reduced_axes) is not None:
-            rows = _rows_to_add(made, index, begin, m, rows)
-        _reduce_tile(made, index, rows, (begin, m), True, transposed)
+        m = b.let("m", call("fmin", affine((builder.size(inner), 1), (begin, -1)), wide))
+        index = builder.outer_indices(o) if spec.outer else {}
+        rows = builder.total()
+        if condition(spec.phases[0], builder.reduced_axes) is not None:
+            rows = _rows_to_add(builder, index, begin, m, rows)
+        _reduce_tile(builder, index, rows, (begin, m), True, transposed)
 
 
-def add_unrolled_columns(made: Statements) -> None:
+def add_unrolled_columns(builder: Statements) -> None:
     """Add a loop whose steps reduce a small constant number of columns.
 
     `passes.unroll` unrolls the loops over the columns, with the sums in registers. If the columns
     call functions, they are the lanes of one vector. Otherwise LLVM computed two of three columns
     in a vector, and one separately.
     """
-    spec, b, out = made.spec, made.b, made.out
-    made.max_constant_stride = LANES
+    spec, b, out = builder.spec, builder.b, builder.out
+    builder.max_constant_stride = LANES
     out.extent = prod(spec.outer)
     out.weight = spec.cost * prod(spec.reduced) * spec.inner[0]
     with b.loop("u", b.first, b.last) as loop:
-        index = made.outer_indices(loop.index) if spec.outer else {}
-        vector = (made.tiny or spec.cost >= CALL_COST) and columns_fit_vector(spec, made.along)
-        _reduce_tile(made, index, made.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
+        index = builder.outer_indices(loop.index) if spec.outer else {}
+        vector = (builder.tiny or spec.cost >= CALL_COST) and columns_fit_vector(
+            spec, builder.along
+        )
+        _reduce_tile(builder, index, builder.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
 
 
 def _reduce_tile(
-    made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
+    builder: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
     vectors: bool, transposed: int | None = None,
 ) -> None:  # fmt: skip
     """Reduce a number of columns from a first one on.
@@ -86,27 +88,27 @@ def _reduce_tile(
     `vectors` says that the columns are the lanes of vectors, and `transposed` is the axis along
     which operands are contiguous, if it is not the inner one.
     """
-    spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
+    spec, b, inner, (begin, m) = builder.spec, builder.b, builder.along, columns
     (phase,) = spec.phases
     totals = [
         b.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK)
         for f in phase.reductions
     ]
     sums = [b.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.reductions]
-    _fill(made, totals, m, vectors)
+    _fill(builder, totals, m, vectors)
     with b.loop("rb", _ZERO, rows, ROWS) as blocks:
-        made.break_if_stopped(blocks)
-        _fill(made, sums, m, vectors)
+        builder.break_if_stopped(blocks)
+        _fill(builder, sums, m, vectors)
         end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
         block = blocks.index, end
         if transposed is None:
-            _add_rows(made, sums, index, block, columns, vectors)
+            _add_rows(builder, sums, index, block, columns, vectors)
         elif is_contiguous_reduction(spec, transposed):
-            reduce_transposed_columns(made, sums, index, block, (begin, m))
+            reduce_transposed_columns(builder, sums, index, block, (begin, m))
         else:
-            with transposed_tiles(made, index, block, (begin, m)) as part:
-                _add_rows(made, sums, index, part, columns, vectors)
-            made.transposed.clear()
+            with transposed_tiles(builder, index, block, (begin, m)) as part:
+                _add_rows(builder, sums, index, part, columns, vectors)
+            builder.transposed.clear()
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             for total, part, f in zip(totals, sums, phase.reductions, strict=True):
@@ -117,10 +119,10 @@ def _reduce_tile(
         here = {**index, inner: _column(begin, steps.index)}
         for total, f in zip(totals, phase.reductions, strict=True):
             value = converted(Load(total, steps.index), loop_type(f.dtype))
-            made.values[f.name] = b.let(f.name, value)
+            builder.values[f.name] = b.let(f.name, value)
         for s in phase.row:
-            made.statement(s, here)
-        made.stores(phase.row_stores, here)
+            builder.statement(s, here)
+        builder.stores(phase.row_stores, here)
 
 
 def _column(begin: Var | Const, j: Var) -> Place:
@@ -128,31 +130,31 @@ def _column(begin: Var | Const, j: Var) -> Place:
     return j if isinstance(begin, Const) else Index(((begin, 1), (j, 1)))
 
 
-def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
+def _fill(builder: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign the initial values of the reductions."""
-    with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
-        for buffer, f in zip(buffers, made.spec.phases[0].reductions, strict=True):
-            made.b.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
+    with builder.b.loop("j", _ZERO, m, independent=vectors) as steps:
+        for buffer, f in zip(buffers, builder.spec.phases[0].reductions, strict=True):
+            builder.b.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
 
 
 def _add_rows(
-    made: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
+    builder: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
     """Add rows to the sums, one after the other."""
-    b, inner, (begin, m) = made.b, made.along, columns
-    (phase,) = made.spec.phases
+    b, inner, (begin, m) = builder.b, builder.along, columns
+    (phase,) = builder.spec.phases
     vectors = vectors and are_adjacent(phase.stores, inner)
     long = vectors and not isinstance(m, Const)
-    before = dict(made.values)
+    before = dict(builder.values)
     with b.loop("r", *rows, interchangeable=long) as loop:
-        row = made.reduced_indices(loop.index)
-        if made.transposed:
-            start_tile_row(made, rows[0], loop.index, begin)
+        row = builder.reduced_indices(loop.index)
+        if builder.transposed:
+            start_tile_row(builder, rows[0], loop.index, begin)
         # Loads that are the same in all columns of a row come first.
         for s in phase.full:
             if s.access is not None and not s.args and not s.access.strides[inner]:
-                made.statement(s, {**index, **row})
+                builder.statement(s, {**index, **row})
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             # Addresses are summed in this order: terms that are the same in all rows come first. A
@@ -160,24 +162,26 @@ def _add_rows(
             here: dict[int, Place] = {**index, inner: _column(begin, j), **row}
             if isinstance(m, Const):
                 here = {**index, **row, inner: j}
-            made.body(phase, here)
+            builder.body(phase, here)
             for part, f in zip(sums, phase.reductions, strict=True):
-                b.store(part, j, combine_partials(f.combine, Load(part, j), made.values[f.source]))
-    made.values = before
+                b.store(
+                    part, j, combine_partials(f.combine, Load(part, j), builder.values[f.source])
+                )
+    builder.values = before
 
 
-def _rows_to_add(made: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
+def _rows_to_add(builder: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
     """Return the rows, or none if only zeros are added in all columns of a tile."""
-    b = made.b
-    found = condition(made.spec.phases[0], made.reduced_axes)
-    assert found is not None
-    text, args, loads = found
-    before = dict(made.values)
+    b = builder.b
+    guard = condition(builder.spec.phases[0], builder.reduced_axes)
+    assert guard is not None
+    text, args, loads = guard
+    before = dict(builder.values)
     with b.loop("j", _ZERO, m) as steps:
         some = steps.carry("some", _ZERO)
         for s in loads:
-            made.statement(s, {**index, made.along: Index(((begin, 1), (steps.index, 1)))})
-        holds = expression(text, [made.values.get(a, _ZERO) for a in args])
+            builder.statement(s, {**index, builder.along: Index(((begin, 1), (steps.index, 1)))})
+        holds = expression(text, [builder.values.get(a, _ZERO) for a in args])
         after = steps.follow(some, call("or", some, converted(holds, I8)))
-    made.values = before
+    builder.values = before
     return b.let("limit", call("select", call("ne", after, _ZERO), rows, _ZERO))

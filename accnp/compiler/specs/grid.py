@@ -101,17 +101,17 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 
 
 def _start_kernel(spec: KernelSpec) -> Statements:
-    made = Statements(spec)
-    made.start()
-    made.out.threads = THREADS
-    return made
+    builder = Statements(spec)
+    builder.start()
+    builder.out.threads = THREADS
+    return builder
 
 
 def _finish_kernel(
-    made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
+    builder: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Return the kernel after the division pass, and complete its integer arguments."""
-    spec, out = made.spec, made.out
+    spec, out = builder.spec, builder.out
     out.ints += [n for _, n in more]
     values = dict(zip(kernel.integers, out.ints, strict=True))
     small = values if prod(_sizes(spec)) < NARROW else {}
@@ -138,30 +138,30 @@ def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a map, whose elements are independent."""
     along = len(spec.outer)
     transposed = transposed_axis(spec, along, range(along)) if spec.inner else None
-    made = _start_kernel(spec)
-    add_grid_map(made)
+    builder = _start_kernel(spec)
+    add_grid_map(builder)
     if transposed is not None and prod(_sizes(spec)) < NARROW:
-        return _transform_to_tiles(made, transposed)
-    kernel = made.b.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
+        return _transform_to_tiles(builder, transposed)
+    kernel = builder.b.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
     adjacent = bool(spec.inner) and bool(_adjacent(spec))
     if not adjacent and spec.outer and kernel.narrow and _suits_patches(spec):
-        return _transform_to_patches(made, kernel)
-    out = made.out
+        return _transform_to_patches(builder, kernel)
+    out = builder.out
     several = WIDE if adjacent else elements_per_thread("map", spec.cost) if spec.inner else 1
     out.ints.insert(0, out.extent)
     out.blocks = _blocks(spec, -(-out.extent // several), wave, adjacent)
-    return _finish_range(made, spread(kernel, THREADS, several, adjacent))
+    return _finish_range(builder, spread(kernel, THREADS, several, adjacent))
 
 
 def _finish_range(
-    made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
+    builder: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Do the same if the first integer argument is the extent of the range."""
-    whole, *given = made.out.ints
-    made.out.ints = given
-    found = _finish_kernel(made, kernel, more)
-    made.out.ints.insert(0, whole)
-    return found
+    whole, *ints = builder.out.ints
+    builder.out.ints = ints
+    result = _finish_kernel(builder, kernel, more)
+    builder.out.ints.insert(0, whole)
+    return result
 
 
 def _suits_patches(spec: KernelSpec) -> bool:
@@ -178,31 +178,31 @@ def _used_fraction(n: int, side: int) -> float:
     return n / (-(-n // side) * side)
 
 
-def _transform_to_patches(made: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
-    spec, out = made.spec, made.out
+def _transform_to_patches(builder: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
+    spec, out = builder.spec, builder.out
     width, height = -(-spec.inner[0] // WIDTH), -(-spec.outer[-1] // HEIGHT)
     total = width * height * prod(spec.outer[:-1])
     out.blocks, out.extent, out.weight = total, total, spec.cost * WIDTH * HEIGHT
     kernel, side, below = patch(kernel)
     out.ints.insert(0, total)
-    return _finish_range(made, kernel, [(side, width), (below, height)])
+    return _finish_range(builder, kernel, [(side, width), (below, height)])
 
 
-def _transform_to_tiles(made: Statements, transposed: int) -> tuple[Kernel, Generated]:
-    spec, out = made.spec, made.out
-    kernel, side, below = tile(made.b.kernel(), transposed)
+def _transform_to_tiles(builder: Statements, transposed: int) -> tuple[Kernel, Generated]:
+    spec, out = builder.spec, builder.out
+    kernel, side, below = tile(builder.b.kernel(), transposed)
     width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)
     total = width * height * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.blocks, out.extent, out.weight = total, total, spec.cost * SIDE * SIDE
     out.ints.insert(0, total)
-    return _finish_range(made, kernel, [(side, width), (below, height)])
+    return _finish_range(builder, kernel, [(side, width), (below, height)])
 
 
 def _blocks(spec: KernelSpec, items: int, wave: int, adjacent: bool) -> int:
     """Return the number of thread blocks for the items of a map, each with several elements."""
-    found = max(1, -(-items // THREADS))
+    blocks = max(1, -(-items // THREADS))
     waves = MAX_WAVES_COSTLY if spec.cost > COSTLY else MAX_WAVES
-    return min(waves * wave, found) if adjacent else found
+    return min(waves * wave, blocks) if adjacent else blocks
 
 
 def _adjacent(spec: KernelSpec) -> list[Access]:
@@ -211,22 +211,22 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     inner = len(spec.outer)
     if elements_per_thread("map", spec.cost) < WIDE:
         return []
-    found: list[Access] = []
+    accesses: list[Access] = []
     for a in spec.accesses:
         if a.strides[inner] == 1 and not a.terms and a.dtype.kind != "c":
-            found.append(a)
+            accesses.append(a)
         elif a.store:
             return []
     # Rows must begin at an address that is aligned to four elements.
-    starts = [n for a in found for n in (a.offset, *a.strides[: len(spec.outer)])]
-    return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
+    starts = [n for a in accesses for n in (a.offset, *a.strides[: len(spec.outer)])]
+    return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else accesses
 
 
 def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
-    made = _start_kernel(spec)
-    add_grid_columns(made)
-    kernel, out = made.b.kernel(), made.out
+    builder = _start_kernel(spec)
+    add_grid_columns(builder)
+    kernel, out = builder.b.kernel(), builder.out
     rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
     parts, tiles = -(-rows // ROWS), -(-columns // LANES)
     side, warps = elements_per_thread("column", spec.cost), THREADS // LANES
@@ -234,7 +234,7 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
     if parts <= warps or tiles >= MIN_WAVE_FRACTION * wave:
         out.threads, out.blocks = LANES * min(warps, parts), tiles
         out.ints.insert(0, columns)
-        return _finish_range(made, reduce_columns(kernel, out.threads, side))
+        return _finish_range(builder, reduce_columns(kernel, out.threads, side))
     split = reduce_columns_in_two_kernels(kernel, THREADS, side)
     out.blocks = -(-tiles * parts // warps)
     rooms = [Room(b.name, f.dtype, columns * parts)
@@ -245,26 +245,26 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
     then.extent, then.weight = columns, parts
     out.pointers += rooms
     out.ints.insert(0, tiles * parts)
-    first = _finish_range(made, split.first, [(split.columns, columns), (split.tiles, tiles)])
-    made.out = then
+    first = _finish_range(builder, split.first, [(split.columns, columns), (split.tiles, tiles)])
+    builder.out = then
     then.ints.insert(0, columns)
-    then.kernel, _ = _finish_range(made, split.second, [(split.parts, parts)])
+    then.kernel, _ = _finish_range(builder, split.second, [(split.parts, parts)])
     out.then = (then,)
     return first
 
 
 def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of rows, with a warp or a thread block for each row."""
-    made = _start_kernel(spec)
+    builder = _start_kernel(spec)
     phases = separate_stores(spec.phases)
-    out, rows, length = made.out, prod(spec.outer), prod(spec.reduced)
+    out, rows, length = builder.out, prod(spec.outer), prod(spec.reduced)
     out.extent, out.weight = rows, spec.cost * length
-    add_grid_rows(made, phases)
-    kernel = made.b.kernel()
+    add_grid_rows(builder, phases)
+    kernel = builder.b.kernel()
     out.ints.insert(0, rows)
     if not spec.reduced:
         out.blocks = _blocks(spec, rows, wave, False)
-        return _finish_range(made, spread(kernel, THREADS, 1, False))
+        return _finish_range(builder, spread(kernel, THREADS, 1, False))
     steps = (
         _unrolled_steps(spec, phases, min(length, BLOCK)) if length <= WARPS_UNROLLED * BLOCK else 0
     )
@@ -278,7 +278,7 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
         )  # fmt: skip
         kernel = reduce_rows(kernel, plan)
         out.threads, out.blocks, out.once = kernel.threads, rows, plan.once
-        return _finish_range(made, kernel)
+        return _finish_range(builder, kernel)
     width = LANES if not steps or length > 16 else 8 if length <= 8 else 16
     per = WARPS_IN_REGISTERS if steps else WARPS
     plan = RowPlan(
@@ -293,28 +293,28 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
     out.once = rounds == 1 and 0 < rows < NARROW
     kernel = reduce_rows(kernel, plan._replace(once=out.once))
     out.threads = kernel.threads
-    return _finish_range(made, kernel)
+    return _finish_range(builder, kernel)
 
 
 def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     """Build a reduction of rows with strided elements, with a thread block for 32 rows."""
-    made = _start_kernel(spec)
-    add_grid_rows(made, spec.phases)
-    kernel, count = reduce_rows_across(made.b.kernel(), transposed)
-    out, groups = made.out, -(-spec.outer[transposed] // SIDE)
+    builder = _start_kernel(spec)
+    add_grid_rows(builder, spec.phases)
+    kernel, count = reduce_rows_across(builder.b.kernel(), transposed)
+    out, groups = builder.out, -(-spec.outer[transposed] // SIDE)
     total = groups * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.extent = out.blocks = total
     out.threads, out.weight = kernel.threads, spec.cost * prod(spec.reduced) * SIDE
     out.ints.insert(0, total)
-    return _finish_range(made, kernel, [(count, groups)])
+    return _finish_range(builder, kernel, [(count, groups)])
 
 
 def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """Build a reduction of chunks of rows, with a thread block for each chunk."""
-    made = _start_kernel(spec)
+    builder = _start_kernel(spec)
     phases = separate_stores(spec.phases)
-    add_grid_chunks(made, phases)
-    kernel, out, total = made.b.kernel(), made.out, prod(spec.reduced)
+    add_grid_chunks(builder, phases)
+    kernel, out, total = builder.b.kernel(), builder.out, prod(spec.reduced)
     unrolled = _unrolled_steps(spec, phases, BLOCK)
     whole = total % BLOCK == 0 and total <= WARPS_UNROLLED * BLOCK
     steps = unrolled if whole else 0
@@ -324,7 +324,7 @@ def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
     )  # fmt: skip
     out.ints.insert(0, out.extent)
     out.threads, out.blocks = plan.threads, out.extent
-    return _finish_range(made, reduce_chunks(kernel, plan))
+    return _finish_range(builder, reduce_chunks(kernel, plan))
 
 
 def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
@@ -344,10 +344,10 @@ def _whole_steps(length: int) -> int:
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of short rows, with a thread for each row."""
-    made = _start_kernel(spec)
-    made.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one
-    add_unrolled_rows(made)
-    out = made.out
+    builder = _start_kernel(spec)
+    builder.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one
+    add_unrolled_rows(builder)
+    out = builder.out
     out.ints.insert(0, out.extent)
     out.blocks = _blocks(spec, out.extent, wave, False)
-    return _finish_range(made, spread(made.b.kernel(), THREADS, 1, False))
+    return _finish_range(builder, spread(builder.b.kernel(), THREADS, 1, False))

@@ -16,34 +16,34 @@ from accnp.ir.kernel import Phase
 __all__ = ["add_grid_map", "start_axis_loops"]
 
 
-def add_grid_map(made: Statements) -> None:
+def add_grid_map(builder: Statements) -> None:
     """Add a loop for each axis of a map; the innermost one computes an element."""
-    spec, b = made.spec, made.b
+    spec, b = builder.spec, builder.b
     for s in spec.row_head:
-        made.statement(s, {})
+        builder.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
     if not spec.inner:  # a single element, which a loop of one step computes
         with b.loop("i", b.first, b.last, independent=True) as loop:
             for s in (*phase.full, *phase.row):
-                made.statement(s, {})
+                builder.statement(s, {})
             for a, name in (*phase.stores, *phase.row_stores):
-                b.store(made.buffers[id(a)], loop.index, made.values[name])
+                b.store(builder.buffers[id(a)], loop.index, builder.values[name])
         return
     sizes = (*spec.outer, *spec.inner)
-    made.out.extent, made.out.weight = prod(sizes), spec.cost
+    builder.out.extent, builder.out.weight = prod(sizes), spec.cost
     along = len(sizes) - 1
     adjacent = are_adjacent(phase.stores, along)
     if not spec.outer:
-        made.hoist(phase, along, {})
+        builder.hoist(phase, along, {})
         with b.loop("i", b.first, b.last, independent=adjacent) as loop:
-            made.body(phase, {along: loop.index})
+            builder.body(phase, {along: loop.index})
         return
     with ExitStack() as loops:
-        made.body(phase, start_axis_loops(made, loops, range(along + 1), adjacent))
+        builder.body(phase, start_axis_loops(builder, loops, range(along + 1), adjacent))
 
 
 def start_axis_loops(
-    made: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
+    builder: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
 ) -> dict[int, Place]:
     """Start a loop for each of some axes, and return the indices.
 
@@ -54,7 +54,7 @@ def start_axis_loops(
     for d in axes:
         checked = independent and d == axes[-1]
         loop: Loop = loops.enter_context(
-            made.b.loop(f"k{d}", Const(0, I8), made.size(d), independent=checked)
+            builder.b.loop(f"k{d}", Const(0, I8), builder.size(d), independent=checked)
         )
         index[d] = loop.index
     return index

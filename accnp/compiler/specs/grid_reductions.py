@@ -28,72 +28,72 @@ __all__ = [
 _ZERO = Const(0, I8)
 
 
-def add_grid_columns(made: Statements) -> None:
+def add_grid_columns(builder: Statements) -> None:
     """Add a loop for each axis of the columns, and inside of these loops over the parts of a column
     and over the rows of a part."""
-    spec, b = made.spec, made.b
+    spec, b = builder.spec, builder.b
     (phase,) = spec.phases
     types = [(f.combine, loop_type(f.dtype), loop_type(accumulator(f.dtype, f.combine)))
              for f in phase.reductions]  # fmt: skip
     with ExitStack() as loops:
-        index = start_axis_loops(made, loops, [*range(made.outer), made.along])
-        before = dict(made.values)
-        with b.loop("c", _ZERO, made.total(), ROWS) as parts:
+        index = start_axis_loops(builder, loops, [*range(builder.outer), builder.along])
+        before = dict(builder.values)
+        with b.loop("c", _ZERO, builder.total(), ROWS) as parts:
             accs = [parts.carry("acc", initial_value(combine, acc)) for combine, _, acc in types]
-            stop = call("fmin", affine((parts.index, 1), constant=ROWS), made.total())
-            stop = end_of_pass(made, phase, index, parts.index, stop)
+            stop = call("fmin", affine((parts.index, 1), constant=ROWS), builder.total())
+            stop = end_of_pass(builder, phase, index, parts.index, stop)
             end = b.let("end", stop)
             with b.loop("r", parts.index, end) as rows:
                 sums = [rows.carry("sum", initial_value(combine, of)) for combine, of, _ in types]
-                made.body(phase, {**index, **made.reduced_indices(rows.index)})
-                found = [
+                builder.body(phase, {**index, **builder.reduced_indices(rows.index)})
+                values = [
                     rows.follow(
-                        x, converted(combine_partials(f.combine, x, made.values[f.source]), of)
+                        x, converted(combine_partials(f.combine, x, builder.values[f.source]), of)
                     )
                     for f, x, (_, of, _) in zip(phase.reductions, sums, types, strict=True)
                 ]
             whole = [
                 parts.follow(acc, combine_partials(combine, acc, converted(x, of)))
-                for acc, x, (combine, _, of) in zip(accs, found, types, strict=True)
+                for acc, x, (combine, _, of) in zip(accs, values, types, strict=True)
             ]
-        made.values = before
+        builder.values = before
         for s in spec.row_head:
-            made.statement(s, index)
+            builder.statement(s, index)
         for f, x in zip(phase.reductions, whole, strict=True):
-            made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
+            builder.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
         for s in phase.row:
-            made.statement(s, index)
-        made.stores(phase.row_stores, index)
+            builder.statement(s, index)
+        builder.stores(phase.row_stores, index)
 
 
 def end_of_pass(
-    made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
+    builder: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
 ) -> Expr:
     """Return the end of a pass, which is its start if all addends are 0."""
-    found = condition(phase, made.reduced_axes)
-    if found is None:
+    guard = condition(phase, builder.reduced_axes)
+    if guard is None:
         return stop
-    text, args, loads = found
+    text, args, loads = guard
     for s in loads:
-        made.statement(s, index)
-    holds = expression(text, [made.values.get(a, _ZERO) for a in args])
+        builder.statement(s, index)
+    holds = expression(text, [builder.values.get(a, _ZERO) for a in args])
     return call("select", holds, stop, start)
 
 
 def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
     """Return passes of which none has both products and stores, because a block whose product
     overflows is read again."""
-    found: list[Phase] = []
+    new_phases: list[Phase] = []
     for phase in phases:
         if phase.stores and any(map(is_product, phase.reductions)):
             first, rest = Phase(), Phase()
             first.full, first.reductions = phase.full, phase.reductions
             rest.full, rest.stores = phase.full, phase.stores
             rest.row, rest.row_stores = phase.row, phase.row_stores
-            found += [first, rest]
+            new_phases += [first, rest]
         else:
-            found.append(phase)
-    return found
+            new_phases.append(phase)
+    return new_phases
 
 
 def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
@@ -102,73 +102,73 @@ def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
     return any(a is not None and a.store for a in loads)
 
 
-def add_grid_rows(made: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_rows(builder: Statements, phases: Sequence[Phase]) -> None:
     """Add a loop for each axis of the rows, and in it loops over the elements of a row."""
-    b = made.b
+    b = builder.b
     with ExitStack() as loops:
-        if made.outer:
-            index = start_axis_loops(made, loops, range(made.outer))
+        if builder.outer:
+            index = start_axis_loops(builder, loops, range(builder.outer))
         else:
             index = {}
             loops.enter_context(b.loop("o", b.first, b.last))
-        for s in made.spec.row_head:
-            made.statement(s, index)
+        for s in builder.spec.row_head:
+            builder.statement(s, index)
         for phase in phases:
-            _add_pass(made, phase, index, _ZERO, None)
+            _add_pass(builder, phase, index, _ZERO, None)
             for s in phase.row:
-                made.statement(s, index)
-            made.stores(phase.row_stores, index)
+                builder.statement(s, index)
+            builder.stores(phase.row_stores, index)
 
 
 def _add_pass(
-    made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
+    builder: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
 ) -> list[Expr]:
     """Add one pass over the elements from start to stop, by default all of a row. Return the
     reduced values, before the conversion to the types of the results."""
-    b = made.b
-    before = dict(made.values)
-    found: list[Expr] = []
-    if not made.spec.reduced:
-        made.body(phase, index)
-        found = [made.values[f.source] for f in phase.reductions]
+    b = builder.b
+    before = dict(builder.values)
+    values: list[Expr] = []
+    if not builder.spec.reduced:
+        builder.body(phase, index)
+        values = [builder.values[f.source] for f in phase.reductions]
     elif phase.reductions:
-        end = made.total() if stop is None else stop
+        end = builder.total() if stop is None else stop
         types = [(f.combine, loop_type(accumulator(f.dtype, f.combine))) for f in phase.reductions]
-        with b.loop("b", start, end_of_pass(made, phase, index, start, end), BLOCK) as blocks:
+        with b.loop("b", start, end_of_pass(builder, phase, index, start, end), BLOCK) as blocks:
             accs = [blocks.carry("acc", initial_value(combine, acc)) for combine, acc in types]
             m = b.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
             with b.reduce(m) as steps:
                 at = Index(((blocks.index, 1), (steps.index, 1)))
-                made.body(phase, {**index, **_reduced_indices(made, at)})
-                parts = [steps.reduce_value("piece", f.combine, made.values[f.source])
+                builder.body(phase, {**index, **_reduced_indices(builder, at)})
+                parts = [steps.reduce_value("piece", f.combine, builder.values[f.source])
                          for f in phase.reductions]  # fmt: skip
-            found = [
+            values = [
                 blocks.follow(acc, combine_partials(combine, acc, converted(part, of)))
                 for acc, part, (combine, of) in zip(accs, parts, types, strict=True)
             ]
-        made.values = before
+        builder.values = before
     elif phase.stores:
-        with b.loop("q", start, made.total() if stop is None else stop) as elements:
-            made.body(phase, {**index, **_reduced_indices(made, elements.index)})
-        made.values = before
+        with b.loop("q", start, builder.total() if stop is None else stop) as elements:
+            builder.body(phase, {**index, **_reduced_indices(builder, elements.index)})
+        builder.values = before
     if stop is None:
-        for f, x in zip(phase.reductions, found, strict=True):
-            made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
-    return found
+        for f, x in zip(phase.reductions, values, strict=True):
+            builder.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
+    return values
 
 
-def _reduced_indices(made: Statements, flat: Place) -> dict[int, Place]:
+def _reduced_indices(builder: Statements, flat: Place) -> dict[int, Place]:
     """Return the indices along the reduced axes."""
-    if len(made.spec.reduced) == 1:
-        return {made.outer: flat}
-    q = flat if isinstance(flat, Var) else made.b.let("q", flat)
-    return dict(made.reduced_indices(q))
+    if len(builder.spec.reduced) == 1:
+        return {builder.outer: flat}
+    q = flat if isinstance(flat, Var) else builder.b.let("q", flat)
+    return dict(builder.reduced_indices(q))
 
 
-def add_grid_chunks(made: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_chunks(builder: Statements, phases: Sequence[Phase]) -> None:
     """Add a loop over chunks of rows. If a row has one chunk, its reduction is the result;
     otherwise another kernel reduces those of all chunks."""
-    spec, b, out = made.spec, made.b, made.out
+    spec, b, out = builder.spec, builder.b, builder.out
     total = prod(spec.reduced)
     chunks = max(1, -(-total // CHUNK))
     out.extent = prod(spec.outer) * chunks
@@ -181,25 +181,27 @@ def add_grid_chunks(made: Statements, phases: Sequence[Phase]) -> None:
         parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
-    count = made.integer("chunks", "chunks", chunks)
+    count = builder.integer("chunks", "chunks", chunks)
     with b.loop("u", b.first, b.last) as loop:
         u = loop.index
         o = b.let("o", call("floordiv", u, count))
         chunk = call("sub", u, call("mul", o, count))
         start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
-        stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), made.total()))
-        index: dict[int, Place] = dict(made.outer_indices(o)) if spec.outer else {}
+        stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), builder.total()))
+        index: dict[int, Place] = dict(builder.outer_indices(o)) if spec.outer else {}
         for s in spec.row_head:
-            made.statement(s, index)
-        found: list[Expr] = []
+            builder.statement(s, index)
+        accumulators: list[Expr] = []
         for p in phases:
-            found += _add_pass(made, p, index, start, stop)
+            accumulators += _add_pass(builder, p, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
-            for f, acc in zip(phase.reductions, found, strict=True):
+            for f, acc in zip(phase.reductions, accumulators, strict=True):
                 a = results[f.name]
                 b.store(
-                    made.buffers[id(a)], made.place(a, index), converted(acc, loop_type(f.dtype))
+                    builder.buffers[id(a)],
+                    builder.place(a, index),
+                    converted(acc, loop_type(f.dtype)),
                 )
         with b.otherwise():
-            for part, acc in zip(parts, found, strict=True):
+            for part, acc in zip(parts, accumulators, strict=True):
                 b.store(part, u, acc)

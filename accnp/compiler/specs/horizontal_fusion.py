@@ -69,7 +69,7 @@ def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Gene
     A narrow edge uses the same kernel as the large cell next to it, to save compile time: it is not
     unrolled like short axes, and it uses tiles if that cell does.
     """
-    found: list[list[Generated]] = []
+    kernels: list[list[Generated]] = []
     most = max([_elements(spec) for specs in groups for spec in specs])
     for specs in groups:
         by_extent: dict[int, list[Generated]] = {}
@@ -77,8 +77,8 @@ def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Gene
             edge = spec.form == "map" and _elements(spec) * EDGE_RATIO <= most
             text = build_generated(spec, edge, nontemporal_argument=True)
             by_extent.setdefault(text.extent, []).append(text)
-        found += by_extent.values()
-    return found
+        kernels += by_extent.values()
+    return kernels
 
 
 def _elements(spec: KernelSpec) -> int:

@@ -109,10 +109,10 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
     long = tuple([v for v, n in sizes if v in limits and n >= LONG])
     if not shifted and not equal and not long:
         return text
-    made = copy.copy(text)
-    made.kernel = kernel._replace(body=body, shifted=shifted, long=long)
-    made.source = partial(numba_source, made.kernel)
-    return made
+    variant = copy.copy(text)
+    variant.kernel = kernel._replace(body=body, shifted=shifted, long=long)
+    variant.source = partial(numba_source, variant.kernel)
+    return variant
 
 
 def _find_shifted(kernel: Kernel, pointers: Sequence[tuple[int, int]]) -> Iterator[Shifted]:
@@ -157,9 +157,9 @@ def specialize_sizes(text: Generated, extent: int) -> Generated:
         return text
     if max(extent, *text.ints) > MAX_TINY:
         return text
-    made = text.tiny()
-    kernel: Kernel = made.kernel
+    variant = text.tiny()
+    kernel: Kernel = variant.kernel
     ends = {kernel.first: 0, kernel.last: extent}
-    sized = fix_sizes(kernel, ends | dict(zip(kernel.integers, made.ints, strict=True)))
-    made.kernel, made.source = sized, partial(numba_source, sized)
-    return made
+    sized = fix_sizes(kernel, ends | dict(zip(kernel.integers, variant.ints, strict=True)))
+    variant.kernel, variant.source = sized, partial(numba_source, sized)
+    return variant

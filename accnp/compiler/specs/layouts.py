@@ -38,12 +38,12 @@ def transposed_axis(
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     if sizes[inner] < least:
         return None
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for d in candidates:
         if sizes[d] >= least:
-            found[d] = len(transposed_loads(spec, inner, d))
-    best = max(found, key=found.__getitem__, default=None)
-    return best if best is not None and found[best] else None
+            counts[d] = len(transposed_loads(spec, inner, d))
+    best = max(counts, key=counts.__getitem__, default=None)
+    return best if best is not None and counts[best] else None
 
 
 def transposed_loads(spec: KernelSpec, inner: int, d: int) -> list[Access]:

@@ -16,50 +16,52 @@ __all__ = ["loop_over_axes", "loop_over_range"]
 
 @contextmanager
 def loop_over_axes(
-    made: Statements, axes: Sequence[int], independent: bool
+    builder: Statements, axes: Sequence[int], independent: bool
 ) -> Generator[dict[int, Var]]:
     """Loop over all elements of some axes; yields the indices along them."""
     index: dict[int, Var] = {}
     with ExitStack() as loops:
         for d in axes:
             last = d == axes[-1]
-            loop = made.b.loop("k", Const(0, I8), made.size(d), independent=independent and last)
+            loop = builder.b.loop(
+                "k", Const(0, I8), builder.size(d), independent=independent and last
+            )
             index[d] = loops.enter_context(loop).index
         yield index
 
 
 @contextmanager
 def loop_over_range(
-    made: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
+    builder: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
 ) -> Generator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
 
     Yields the indices along these axes, and the flat index relative to the start. A tiny kernel
     processes all elements in one part.
     """
-    b = made.b
+    b = builder.b
     *others, along = axes
     if not others:
         extent = affine((end, 1), (start, -1))
         with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
             yield {along: Index(((start, 1), (steps.index, 1)))}, steps.index
         return
-    if made.tiny:
-        with loop_over_axes(made, axes, independent) as inside:
-            spec = made.spec
+    if builder.tiny:
+        with loop_over_axes(builder, axes, independent) as inside:
+            spec = builder.spec
             sizes = [(*spec.outer, *spec.reduced, *spec.inner)[d] for d in axes]
             steps = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
             terms = tuple([(inside[d], n) for d, n in zip(axes, steps, strict=True)])
             yield dict(inside), Index(terms)
         return
-    size = made.size(along)
+    size = builder.size(along)
     first = call("floordiv", start, size)
     last = b.let("last", call("floordiv", affine((end, 1), constant=-1), size))
     with b.loop("run", first, affine((last, 1), constant=1)) as loop:
         run = b.let("begin", call("mul", loop.index, size))
         begin = b.let("begin", call("fmax", run, start))
         extent = call("sub", call("fmin", affine((run, 1), (size, 1)), end), begin)
-        index: dict[int, Place] = {**made.indices(loop.index, others, "d")}
+        index: dict[int, Place] = {**builder.indices(loop.index, others, "d")}
         in_run = b.let("q", affine((begin, 1), (run, -1)))
         before = b.let("k", affine((begin, 1), (start, -1)))
         with b.loop("j", Const(0, I8), extent, independent=independent) as steps:

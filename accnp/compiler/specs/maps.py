@@ -14,38 +14,38 @@ from accnp.ir.kernel import Phase
 __all__ = ["add_map"]
 
 
-def add_map(made: Statements) -> None:
+def add_map(builder: Statements) -> None:
     """Add a loop whose steps compute one element, or one row of elements."""
-    spec, b = made.spec, made.b
+    spec, b = builder.spec, builder.b
     for s in spec.row_head:
-        made.statement(s, {})
+        builder.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
     if not spec.inner:
         with b.loop("i", b.first, b.last):
-            made.body(phase, {})
+            builder.body(phase, {})
             for s in phase.row:
-                made.statement(s, {})
+                builder.statement(s, {})
             for a, name in phase.row_stores:
-                made.store(a, name, {})
+                builder.store(a, name, {})
         return
-    (along,) = range(made.outer, made.outer + len(spec.inner))
+    (along,) = range(builder.outer, builder.outer + len(spec.inner))
     adjacent = are_adjacent(phase.stores, along)
     if not spec.outer:
-        made.out.extent, made.out.weight = spec.inner[0], spec.cost
-        made.hoist(phase, along, {})
+        builder.out.extent, builder.out.weight = spec.inner[0], spec.cost
+        builder.hoist(phase, along, {})
         with b.loop("i", b.first, b.last, independent=adjacent) as loop:
-            made.body(phase, {along: loop.index})
+            builder.body(phase, {along: loop.index})
         return
     transposed = transposed_axis(
-        spec, along, range(made.outer), 2 if made.edge else MIN_TILED_LENGTH
+        spec, along, range(builder.outer), 2 if builder.edge else MIN_TILED_LENGTH
     )
     if transposed is not None:
-        add_tiles(made, transposed)
+        add_tiles(builder, transposed)
         return
-    made.out.extent = prod(spec.outer)
-    made.out.weight = spec.cost * spec.inner[0]
+    builder.out.extent = prod(spec.outer)
+    builder.out.weight = spec.cost * spec.inner[0]
     with b.loop("o", b.first, b.last) as rows:
-        index = made.outer_indices(rows.index)
-        made.hoist(phase, along, index)
-        with b.loop("j", Const(0, I8), made.size(along), independent=adjacent) as loop:
-            made.body(phase, {**index, along: loop.index})
+        index = builder.outer_indices(rows.index)
+        builder.hoist(phase, along, index)
+        with b.loop("j", Const(0, I8), builder.size(along), independent=adjacent) as loop:
+            builder.body(phase, {**index, along: loop.index})

@@ -28,82 +28,82 @@ def has_vector_permute() -> bool:
     return imported("accnp.compiler.processor").WIDE
 
 
-def add_row_gathers(made: Statements) -> None:
+def add_row_gathers(builder: Statements) -> None:
     """Add a loop whose steps are rows."""
-    spec = made.spec
-    made.out.extent = prod(spec.outer)
-    made.out.weight = spec.cost * prod(spec.inner)
-    taken = gather_loads(spec.phases[0])
-    adjacent = all(a.strides[made.along] == 1 for a, _ in spec.phases[0].stores)
-    if adjacent and all(fits_permute(s, spec.inner[0]) for s in taken) and has_vector_permute():
-        _add_permuted_rows(made, taken)
+    spec = builder.spec
+    builder.out.extent = prod(spec.outer)
+    builder.out.weight = spec.cost * prod(spec.inner)
+    gathers = gather_loads(spec.phases[0])
+    adjacent = all(a.strides[builder.along] == 1 for a, _ in spec.phases[0].stores)
+    if adjacent and all(fits_permute(s, spec.inner[0]) for s in gathers) and has_vector_permute():
+        _add_permuted_rows(builder, gathers)
     else:
-        _add_loaded_rows(made)
+        _add_loaded_rows(builder)
 
 
-def _add_permuted_rows(made: Statements, taken: list[Statement]) -> None:
+def _add_permuted_rows(builder: Statements, gathers: list[Statement]) -> None:
     """Add rows that one instruction permutes."""
-    spec, b, inner = made.spec, made.b, made.along
+    spec, b, inner = builder.spec, builder.b, builder.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
-    rows = {s.name: b.stack("row", loop_type(s.dtype), BLOCK) for s in taken}
-    places = {s.name: b.stack("places", I4, BLOCK) for s in taken}
-    wanted = {name for _, name in phase.stores}  # in the loop over rows
+    rows = {s.name: b.stack("row", loop_type(s.dtype), BLOCK) for s in gathers}
+    places = {s.name: b.stack("places", I4, BLOCK) for s in gathers}
+    needed = {name for _, name in phase.stores}  # in the loop over rows
     for s in reversed(phase.full):
-        if s.name in wanted and s.name not in rows:
-            wanted.update(s.args)
-    before = dict(made.values)
+        if s.name in needed and s.name not in rows:
+            needed.update(s.args)
+    before = dict(builder.values)
     with b.loop("j", _ZERO, n, independent=True) as steps:
         for s in row_invariants(spec):
-            made.statement(s, {inner: steps.index})
-        for s in taken:
-            b.store(places[s.name], steps.index, converted(made.values[s.args[0]], I4))
-    made.values = dict(before)
+            builder.statement(s, {inner: steps.index})
+        for s in gathers:
+            b.store(places[s.name], steps.index, converted(builder.values[s.args[0]], I4))
+    builder.values = dict(before)
     with b.loop("o", b.first, b.last) as loop:
-        index = made.outer_indices(loop.index)
-        for s in taken:
+        index = builder.outer_indices(loop.index)
+        for s in gathers:
             a = s.access
             assert a is not None
-            size = made.integer(("row", id(a)), "size", a.terms[0][1] + 1)
-            start = made.place(a, index)
+            size = builder.integer(("row", id(a)), "size", a.terms[0][1] + 1)
+            start = builder.place(a, index)
             to = rows[s.name]
-            row = Address(to, _ZERO), Address(made.buffers[id(a)], start), size
+            row = Address(to, _ZERO), Address(builder.buffers[id(a)], start), size
             b.add(Do("permute", (*row, n, Address(places[s.name], _ZERO))))
         with b.loop("j", _ZERO, n, independent=True) as steps:
             here = {**index, inner: steps.index}
             for s in phase.full:
                 if s.name in rows:
-                    made.values[s.name] = b.let(s.name, Load(rows[s.name], steps.index))
-                elif s.name in wanted:
-                    made.statement(s, here)
-            made.stores(phase.stores, here)
-    made.values = before
+                    builder.values[s.name] = b.let(s.name, Load(rows[s.name], steps.index))
+                elif s.name in needed:
+                    builder.statement(s, here)
+            builder.stores(phase.stores, here)
+    builder.values = before
 
 
-def _add_loaded_rows(made: Statements) -> None:
+def _add_loaded_rows(builder: Statements) -> None:
     """Add rows whose elements are loaded one by one."""
-    spec, b, inner = made.spec, made.b, made.along
+    spec, b, inner = builder.spec, builder.b, builder.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
     fixed = row_invariants(spec)
     moving = [s for s in phase.full if s not in fixed]
     needed = {x for s in moving for x in s.args} | {name for _, name in phase.stores}
-    kept: dict[str, Buffer] = {}
-    before = dict(made.values)
+    buffers: dict[str, Buffer] = {}
+    before = dict(builder.values)
     with b.loop("k", _ZERO, n) as steps:
         for s in fixed:
-            made.statement(s, {inner: steps.index})
+            builder.statement(s, {inner: steps.index})
             if s.name in needed:
-                kept[s.name] = b.stack("kept", loop_type(s.dtype), BLOCK)
-                b.store(kept[s.name], steps.index, made.values[s.name])
-    made.values = dict(before)
+                buffers[s.name] = b.stack("kept", loop_type(s.dtype), BLOCK)
+                b.store(buffers[s.name], steps.index, builder.values[s.name])
+    builder.values = dict(before)
     with b.loop("o", b.first, b.last) as loop:
-        index: dict[int, Var] = made.outer_indices(loop.index)
+        index: dict[int, Var] = builder.outer_indices(loop.index)
         with b.loop("k", _ZERO, n) as steps:
             here = {**index, inner: steps.index}
-            for name, buffer in kept.items():
-                made.values[name] = b.let(name, Load(buffer, steps.index))
+            for name, buffer in buffers.items():
+                builder.values[name] = b.let(name, Load(buffer, steps.index))
             for s in moving:
-                made.statement(s, here)
-            made.stores(phase.stores, here)
-    made.values = before
+                builder.statement(s, here)
+            builder.stores(phase.stores, here)
+    builder.values = before

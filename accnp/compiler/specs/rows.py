@@ -26,81 +26,81 @@ AHEAD = 8192  # elements of the next row that are prefetched
 KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 
-def add_rows(made: Statements) -> None:
+def add_rows(builder: Statements) -> None:
     """Add a loop whose steps reduce one row each."""
-    spec, b = made.spec, made.b
+    spec, b = builder.spec, builder.b
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
-        d = transposed_axis(spec, made.along, range(made.outer))
+        d = transposed_axis(spec, builder.along, range(builder.outer))
         if d is not None and supports_transposed_rows(spec, d):
-            add_transposed_rows(made, d)
+            add_transposed_rows(builder, d)
             return
         if d is not None and len(spec.reduced) == 1:
-            add_row_tiles(made, d)
+            add_row_tiles(builder, d)
             return
-    made.out.extent = prod(spec.outer)
-    made.out.weight = spec.cost * prod(spec.reduced)
+    builder.out.extent = prod(spec.outer)
+    builder.out.weight = spec.cost * prod(spec.reduced)
     several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)
     if several:
-        _keep_rows(made)
+        _keep_rows(builder)
     with b.loop("o", b.first, b.last) as loop:
-        index = made.outer_indices(loop.index) if spec.outer else {}
+        index = builder.outer_indices(loop.index) if spec.outer else {}
         for s in spec.row_head:
-            made.statement(s, index)
+            builder.statement(s, index)
         for k, phase in enumerate(spec.phases):
             if several and k == 1:  # in the first pass, memory is the bottleneck anyway
-                _prefetch_next_row(made, index)
-            made.stores_to_row_buffers = k + 1 < len(spec.phases)
-            _one_pass(made, phase, index)
+                _prefetch_next_row(builder, index)
+            builder.stores_to_row_buffers = k + 1 < len(spec.phases)
+            _one_pass(builder, phase, index)
             for s in phase.row:
-                made.statement(s, index)
-            made.stores(phase.row_stores, index)
+                builder.statement(s, index)
+            builder.stores(phase.row_stores, index)
 
 
-def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
+def _one_pass(builder: Statements, phase: Phase, outer: dict[int, Var]) -> None:
     """Add one pass over a row."""
-    b, index = made.b, dict(outer)
-    if not made.spec.reduced:
-        made.body(phase, index)
-        found = [made.values[f.source] for f in phase.reductions]
+    b, index = builder.b, dict(outer)
+    if not builder.spec.reduced:
+        builder.body(phase, index)
+        values = [builder.values[f.source] for f in phase.reductions]
     elif phase.reductions:
-        found = reduce_range(made, phase, index, Const(0, I8), made.total())
+        values = reduce_range(builder, phase, index, Const(0, I8), builder.total())
     elif phase.stores:
-        found = []
-        before = dict(made.values)
-        axes = range(made.outer, made.outer + len(made.spec.reduced))
+        values = []
+        before = dict(builder.values)
+        axes = range(builder.outer, builder.outer + len(builder.spec.reduced))
         with ExitStack() as loops:
             for d in axes:
                 independent = d == axes[-1] and are_adjacent(phase.stores, d)
-                loop = b.loop(f"q{d}", Const(0, I8), made.size(d), independent=independent)
+                loop = b.loop(f"q{d}", Const(0, I8), builder.size(d), independent=independent)
                 index[d] = loops.enter_context(loop).index
-            made.body(phase, index)
-        made.values = before
+            builder.body(phase, index)
+        builder.values = before
     else:
         return
-    for f, value in zip(phase.reductions, found, strict=True):
-        made.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
+    for f, value in zip(phase.reductions, values, strict=True):
+        builder.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
 
 
-def _keep_rows(made: Statements) -> None:
+def _keep_rows(builder: Statements) -> None:
     """Allocate a row buffer for each result that a pass before the last one writes."""
-    spec = made.spec
+    spec = builder.spec
     *before, last = [{id(a) for a, _ in p.stores} for p in spec.phases]
     for a in spec.accesses if spec.reduced[0] <= KEPT else ():
         if id(a) in last and any(id(a) in stores for stores in before):
-            length = made.size(made.outer)
-            made.row_buffers[id(a)] = made.b.heap(
-                f"row{len(made.row_buffers)}", loop_type(a.dtype), length
+            length = builder.size(builder.outer)
+            builder.row_buffers[id(a)] = builder.b.heap(
+                f"row{len(builder.row_buffers)}", loop_type(a.dtype), length
             )
 
 
-def _prefetch_next_row(made: Statements, index: dict[int, Var]) -> None:
+def _prefetch_next_row(builder: Statements, index: dict[int, Var]) -> None:
     """Prefetch the next row of each operand: memory would be idle during the later passes over a
     row, which is then in the cache."""
-    spec, b, row = made.spec, made.b, made.outer - 1
+    spec, b, row = builder.spec, builder.b, builder.outer - 1
     for a in spec.accesses:
-        if a.store or a.strides[made.outer] != 1 or a.strides[row] == 0:
+        if a.store or a.strides[builder.outer] != 1 or a.strides[row] == 0:
             continue
-        near = made.integer("near", "near", min(spec.reduced[0], AHEAD))
+        near = builder.integer("near", "near", min(spec.reduced[0], AHEAD))
         with b.loop("j", Const(0, I8), near, LINE // a.dtype.itemsize) as loop:
-            following = {**index, row: Index(((index[row], 1),), 1), made.outer: loop.index}
-            b.add(Prefetch(made.buffers[id(a)], made.place(a, following)))
+            following = {**index, row: Index(((index[row], 1),), 1), builder.outer: loop.index}
+            b.add(Prefetch(builder.buffers[id(a)], builder.place(a, following)))

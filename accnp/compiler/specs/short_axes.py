@@ -41,7 +41,7 @@ def has_short_axis(spec: KernelSpec) -> bool:
 def row_invariants(spec: KernelSpec) -> list[Statement]:
     """Return the statements of a map that have the same values in all rows."""
     moving: set[str] = set()
-    found: list[Statement] = []
+    invariants: list[Statement] = []
     outer = range(len(spec.outer))
     for s in spec.phases[0].full if spec.phases else ():
         place = s.access or s.index
@@ -49,8 +49,8 @@ def row_invariants(spec: KernelSpec) -> list[Statement]:
         if along or (s.access is not None and s.access.terms) or not moving.isdisjoint(s.args):
             moving.add(s.name)
         else:
-            found.append(s)
-    return found
+            invariants.append(s)
+    return invariants
 
 
 def is_row_gather(spec: KernelSpec) -> bool:
@@ -61,8 +61,8 @@ def is_row_gather(spec: KernelSpec) -> bool:
     if not 1 < length <= MAX_GATHERED or len(phase.full) * length > STATEMENTS or spec.row_head:
         return False
     heads = {s.name for s in (*spec.scalars, *row_invariants(spec))}
-    taken = gather_loads(phase)
-    return bool(taken) and all(heads.issuperset(s.args) for s in taken)
+    gathers = gather_loads(phase)
+    return bool(gathers) and all(heads.issuperset(s.args) for s in gathers)
 
 
 def gather_loads(phase: Phase) -> list[Statement]:

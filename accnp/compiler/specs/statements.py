@@ -27,10 +27,10 @@ Place = Var | Index  # an index along an axis: a variable, or variables plus a c
 
 def loop_type(dtype: np.dtype) -> DType:
     """Return the type of the loop IR for a dtype; raises Unsupported if there is none."""
-    found = dtype_of(dtype)
-    if found is None:
+    result = dtype_of(dtype)
+    if result is None:
         raise Unsupported(f"numbers of type {dtype}")
-    return found
+    return result
 
 
 def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
@@ -101,13 +101,13 @@ class Statements:
 
     def indices(self, flat: Var, axes: Sequence[int], name: str) -> dict[int, Var]:
         """Return the indices of some axes from the flat index of their elements."""
-        found: dict[int, Var] = {}
+        coordinates: dict[int, Var] = {}
         for d in reversed(axes[1:]):
             size = self.size(d)
             rest = self.b.let(f"{name}q{d}", call("floordiv", flat, size))
-            found[d] = self.b.let(f"{name}{d}", call("sub", flat, call("mul", rest, size)))
+            coordinates[d] = self.b.let(f"{name}{d}", call("sub", flat, call("mul", rest, size)))
             flat = rest
-        return {axes[0]: flat, **dict(reversed(found.items()))} if axes else {}
+        return {axes[0]: flat, **dict(reversed(coordinates.items()))} if axes else {}
 
     def outer_indices(self, flat: Var) -> dict[int, Var]:
         """Return the indices of the outer axes from the flat index of a row."""

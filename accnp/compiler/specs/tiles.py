@@ -30,14 +30,14 @@ def _int64_constant(k: int) -> Const:
     return Const(k, I8)
 
 
-def add_tiles(made: Statements, d: int) -> None:
+def add_tiles(builder: Statements, d: int) -> None:
     """Add a loop whose steps are tiles of a map along axis d and the inner axis."""
-    spec, b, out = made.spec, made.b, made.out
+    spec, b, out = builder.spec, builder.b, builder.out
     (phase,) = spec.phases
-    inner = made.along
-    others = [k for k in range(made.outer) if k != d]
+    inner = builder.along
+    others = [k for k in range(builder.outer) if k != d]
     n_deep, n_wide = -(-spec.outer[d] // TILE_DEPTH), -(-spec.inner[0] // TILE_WIDTH)
-    deep, wide = made.integer("deep", "deep", n_deep), made.integer("broad", "broad", n_wide)
+    deep, wide = builder.integer("deep", "deep", n_deep), builder.integer("broad", "broad", n_wide)
     out.extent = prod([spec.outer[k] for k in others]) * n_deep * n_wide
     out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * min(spec.inner[0], TILE_WIDTH)
     out.tiles = True
@@ -47,37 +47,37 @@ def add_tiles(made: Statements, d: int) -> None:
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, every))
         tile = b.let("v", call("sub", loop.index, call("mul", o, every)))
-        (c, j), following = _tile_order(made, tile, deep, wide)
-        rows = b.let("rows", _tile_length(made, d, c, TILE_DEPTH))
-        m = b.let("m", _tile_length(made, inner, j, TILE_WIDTH))
-        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        (c, j), following = _tile_order(builder, tile, deep, wide)
+        rows = b.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
+        m = b.let("m", _tile_length(builder, inner, j, TILE_WIDTH))
+        index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
         for a in those:
-            _prefetch_tile(made, a, {**index, d: following[0], inner: following[1]}, m)
+            _prefetch_tile(builder, a, {**index, d: following[0], inner: following[1]}, m)
         for a, to in zip(those, tiles, strict=True):
-            _transpose_tile(made, a, to, {**index, d: c, inner: j}, (rows, m), TILE_WIDTH)
+            _transpose_tile(builder, a, to, {**index, d: c, inner: j}, (rows, m), TILE_WIDTH)
         end = b.let("end", affine((j, 1), (m, 1)))
-        before = dict(made.values)
+        before = dict(builder.values)
         with b.loop("r", _ZERO, rows) as loop:
             turn = b.let("turn", affine((loop.index, TILE_WIDTH), (j, -1)))
-            made.transposed |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
+            builder.transposed |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
             row: dict[int, Place] = {**index, d: Index(((c, 1), (loop.index, 1)))}
-            made.hoist(phase, inner, row)
+            builder.hoist(phase, inner, row)
             with b.loop("q", j, end, independent=True) as steps:
-                made.body(phase, {**row, inner: steps.index})
-        made.values = before
+                builder.body(phase, {**row, inner: steps.index})
+        builder.values = before
 
 
-def add_row_tiles(made: Statements, d: int) -> None:
+def add_row_tiles(builder: Statements, d: int) -> None:
     """Add a loop whose steps reduce `TILE_DEPTH` rows along axis d.
 
     The order is that of row reductions.
     """
-    spec, b, out = made.spec, made.b, made.out
+    spec, b, out = builder.spec, builder.b, builder.out
     (phase,) = spec.phases
-    along = made.along
-    others = [k for k in range(made.outer) if k != d]
+    along = builder.along
+    others = [k for k in range(builder.outer) if k != d]
     count = -(-spec.outer[d] // TILE_DEPTH)
-    deep = made.integer("deep", "deep", count)
+    deep = builder.integer("deep", "deep", count)
     out.extent = prod([spec.outer[k] for k in others]) * count
     out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * spec.reduced[0]
     accs = [loop_type(accumulator(f.dtype, f.combine)) for f in phase.reductions]
@@ -88,51 +88,53 @@ def add_row_tiles(made: Statements, d: int) -> None:
         o = b.let("o", call("floordiv", loop.index, deep))
         tile = b.let("v", call("sub", loop.index, call("mul", o, deep)))
         c = b.let("c0", affine((tile, TILE_DEPTH)))
-        rows = b.let("rows", _tile_length(made, d, c, TILE_DEPTH))
-        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        rows = b.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
+        index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
         with b.loop("r", _ZERO, rows) as steps:
             for total, f in zip(totals, phase.reductions, strict=True):
                 b.store(total, steps.index, initial_value(f.combine, total.dtype))
-        before = dict(made.values)
-        with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
-            m = b.let("m", _tile_length(made, along, blocks.index, BLOCK))
+        before = dict(builder.values)
+        with b.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
+            m = b.let("m", _tile_length(builder, along, blocks.index, BLOCK))
             for a, slab in zip(those, slabs, strict=True):
                 _transpose_tile(
-                    made, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK
+                    builder, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK
                 )
             with b.loop("r", _ZERO, rows) as steps:
                 turn = b.let("turn", affine((steps.index, BLOCK), (blocks.index, -1)))
-                made.transposed |= {id(a): (to, turn) for a, to in zip(those, slabs, strict=True)}
+                builder.transposed |= {
+                    id(a): (to, turn) for a, to in zip(those, slabs, strict=True)
+                }
                 row = {**index, d: Index(((c, 1), (steps.index, 1)))}
                 for s in spec.row_head:
-                    made.statement(s, row)
-                parts = reduce_block(made, phase, row, blocks, m)
+                    builder.statement(s, row)
+                parts = reduce_block(builder, phase, row, blocks, m)
                 for total, f, part in zip(totals, phase.reductions, parts, strict=True):
                     value = combine_partials(f.combine, Load(total, steps.index), part)
                     b.store(total, steps.index, value)
-        made.transposed.clear()
-        made.values = before
+        builder.transposed.clear()
+        builder.values = before
         with b.loop("r", _ZERO, rows) as steps:
             row = {**index, d: Index(((c, 1), (steps.index, 1)))}
             for s in spec.row_head:
-                made.statement(s, row)
+                builder.statement(s, row)
             for total, f in zip(totals, phase.reductions, strict=True):
                 value = converted(Load(total, steps.index), loop_type(f.dtype))
-                made.values[f.name] = b.let(f.name, value)
+                builder.values[f.name] = b.let(f.name, value)
             for s in phase.row:
-                made.statement(s, row)
-            made.stores(phase.row_stores, row)
+                builder.statement(s, row)
+            builder.stores(phase.row_stores, row)
 
 
 def _tile_order(
-    made: Statements, tile: Var, deep: Var, wide: Var
+    builder: Statements, tile: Var, deep: Var, wide: Var
 ) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
     """Return the start of a tile along both axes, and the start of the next tile.
 
     Groups of `TILE_GROUP` tiles along the inner axis are visited for each tile along the other
     axis.
     """
-    b, group = made.b, _int64_constant(TILE_GROUP)
+    b, group = builder.b, _int64_constant(TILE_GROUP)
     full = b.let("full", call("mul", deep, group))
     g = b.let("g", call("floordiv", tile, full))
     rest = b.let("v", call("sub", tile, call("mul", g, full)))
@@ -151,29 +153,29 @@ def _tile_order(
     return here, (b.let("c1", c), b.let("j1", j))
 
 
-def _tile_length(made: Statements, d: int, start: Var, most: int) -> Expr:
+def _tile_length(builder: Statements, d: int, start: Var, most: int) -> Expr:
     """Return the number of indices of an axis in a tile from an index on."""
-    return call("fmin", affine((made.size(d), 1), (start, -1)), _int64_constant(most))
+    return call("fmin", affine((builder.size(d), 1), (start, -1)), _int64_constant(most))
 
 
-def _prefetch_tile(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
+def _prefetch_tile(builder: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
     """Prefetch the tile of an operand at an index."""
-    b, inner = made.b, made.along
+    b, inner = builder.b, builder.along
     with b.loop("k", _ZERO, m) as loop:
         begin = index[inner]
         assert isinstance(begin, Var)
-        line = made.place(a, {**index, inner: Index(((begin, 1), (loop.index, 1)))})
+        line = builder.place(a, {**index, inner: Index(((begin, 1), (loop.index, 1)))})
         at = b.let("line", line)
         for k in (0, TILE_DEPTH - 1):
-            b.add(Prefetch(made.buffers[id(a)], affine((at, 1), constant=k)))
+            b.add(Prefetch(builder.buffers[id(a)], affine((at, 1), constant=k)))
 
 
 def _transpose_tile(
-    made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
+    builder: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
     width: int,
 ) -> None:  # fmt: skip
     """Transpose the tile of an operand at an index."""
-    step = made.stride(a, made.along)
+    step = builder.stride(a, builder.along)
     factor = step if isinstance(step, Var) else _int64_constant(step)
-    tile = Transpose(to, width, made.buffers[id(a)], made.place(a, index), factor, *shape)
-    made.b.add(tile)
+    tile = Transpose(to, width, builder.buffers[id(a)], builder.place(a, index), factor, *shape)
+    builder.b.add(tile)

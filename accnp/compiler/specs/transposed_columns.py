@@ -40,12 +40,12 @@ PREFETCH_BYTES = 2 * LINE  # prefetch distance in bytes
 
 
 def reduce_transposed_columns(
-    made: Statements, sums: Sequence[Buffer], index: Mapping[int, Place], rows: tuple[Var, Var],
+    builder: Statements, sums: Sequence[Buffer], index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> None:  # fmt: skip
     """Add rows to the partial results of some columns, `TILE_DEPTH` columns at a time."""
-    b, inner, along = made.b, made.along, made.outer
-    (phase,) = made.spec.phases
+    b, inner, along = builder.b, builder.along, builder.outer
+    (phase,) = builder.spec.phases
     begin, m = columns
     plain = {f.source: f.direct for f in phase.reductions if reduces_operand_directly(f, along)}
     computed = {f.source: loop_type(f.dtype) for f in phase.reductions if f.source not in plain}
@@ -57,78 +57,78 @@ def reduce_transposed_columns(
             rt = long.index
             length = b.let("rows", _steps_within(rows[1], rt, TILE_WIDTH))
             if tiles:
-                _compute(made, tiles, index, (rt, length), (plus(begin, c), count))
+                _compute(builder, tiles, index, (rt, length), (plus(begin, c), count))
             for to, f in zip(sums, phase.reductions, strict=True):
                 a = plain.get(f.source)
                 if a is None:
                     source, step = Address(tiles[f.source], _ZERO), Const(TILE_WIDTH, I8)
                 else:
-                    at = made.place(a, {**index, along: rt, inner: _index(plus(begin, c))})
-                    source, step = Address(made.buffers[id(a)], at), _step(made, a)
+                    at = builder.place(a, {**index, along: rt, inner: _index(plus(begin, c))})
+                    source, step = Address(builder.buffers[id(a)], at), _step(builder, a)
                 args = Address(to, c), source, step, length, count
                 b.add(Do(f"columns_{f.combine}", args))
 
 
 def _compute(
-    made: Statements, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
+    builder: Statements, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
     rows: tuple[Var, Var], columns: tuple[Expr, Var],
 ) -> None:  # fmt: skip
     """Compute the reduced values of a number of rows and columns, from a row and a column on."""
-    b, inner, along = made.b, made.along, made.outer
-    (phase,) = made.spec.phases
-    before = dict(made.values)
+    b, inner, along = builder.b, builder.along, builder.outer
+    (phase,) = builder.spec.phases
+    before = dict(builder.values)
     with b.loop("i", _ZERO, columns[1]) as down:
         column = _index(plus(columns[0], down.index))
         with b.loop("j", _ZERO, rows[1], independent=True) as steps:
             row = Index(((rows[0], 1), (steps.index, 1)))
-            made.body(phase, {**index, inner: column, along: row})
+            builder.body(phase, {**index, inner: column, along: row})
             for x, tile in tiles.items():
-                b.store(tile, affine((down.index, TILE_WIDTH), (steps.index, 1)), made.values[x])
-    made.values = before
+                b.store(tile, affine((down.index, TILE_WIDTH), (steps.index, 1)), builder.values[x])
+    builder.values = before
 
 
 @contextmanager
 def transposed_tiles(
-    made: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
+    builder: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> Generator[tuple[Var, Var]]:  # fmt: skip
     """Loop over parts of some rows, with the operands transposed on the stack in each part."""
-    b, inner, along = made.b, made.along, made.outer
+    b, inner, along = builder.b, builder.along, builder.outer
     begin, m = columns
-    those = transposed_loads(made.spec, inner, along)
+    those = transposed_loads(builder.spec, inner, along)
     tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
     with b.loop("rt", *rows, TILE_DEPTH) as loop:
         rt = loop.index
         count = b.let("rows", _steps_within(rows[1], rt, TILE_DEPTH))
         for a, to in zip(those, tiles, strict=True):
-            buffer, step = made.buffers[id(a)], _step(made, a)
+            buffer, step = builder.buffers[id(a)], _step(builder, a)
             # The hardware prefetcher cannot track this many columns: prefetch the tiles after next.
             with b.loop("c", _ZERO, m) as steps:
                 later = {**index, along: rt, inner: _index(plus(begin, steps.index))}
-                soon = affine((b.let("line", made.place(a, later)), 1),
+                soon = affine((b.let("line", builder.place(a, later)), 1),
                               constant=PREFETCH_BYTES // a.dtype.itemsize)  # fmt: skip
                 b.add(Prefetch(buffer, soon))
-            start = made.place(a, {**index, along: rt, inner: _index(begin)})
+            start = builder.place(a, {**index, along: rt, inner: _index(begin)})
             b.add(Transpose(to, TILE_WIDTH, buffer, start, step, count, m))
-            made.transposed[id(a)] = to, rt
+            builder.transposed[id(a)] = to, rt
         yield rt, b.let("stop", affine((rt, 1), (count, 1)))
 
 
-def start_tile_row(made: Statements, first: Var, row: Var, column: Var | Const) -> None:
+def start_tile_row(builder: Statements, first: Var, row: Var, column: Var | Const) -> None:
     """Begin a row of the transposed tiles, with the index of their first row and column."""
     turn = affine((row, TILE_WIDTH), (first, -TILE_WIDTH))
     if isinstance(column, Var):
         turn = plus(turn, affine((column, -1)))
-    at = made.b.let("turn", turn)
-    made.transposed = {k: (to, at) for k, (to, _) in made.transposed.items()}
+    at = builder.b.let("turn", turn)
+    builder.transposed = {k: (to, at) for k, (to, _) in builder.transposed.items()}
 
 
 def _steps_within(stop: Expr, start: Var, most: int) -> Expr:
     return call("fmin", call("sub", stop, start), Const(most, I8))
 
 
-def _step(made: Statements, a: Access) -> Expr:
-    step = made.stride(a, made.along)
+def _step(builder: Statements, a: Access) -> Expr:
+    step = builder.stride(a, builder.along)
     return step if isinstance(step, Var) else Const(step, I8)
 
 

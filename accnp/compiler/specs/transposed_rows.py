@@ -52,34 +52,37 @@ REDONE_ROWS, PITCH = 15, 1088
 _ZERO = Const(0, I8)
 
 
-def add_transposed_rows(made: Statements, d: int) -> None:
+def add_transposed_rows(builder: Statements, d: int) -> None:
     """Add a loop whose steps reduce a tile of rows that are adjacent in memory along axis d."""
-    spec, b, out = made.spec, made.b, made.out
+    spec, b, out = builder.spec, builder.b, builder.out
     chain, size, width = transposed_rows_shape(spec, d)
-    others = [k for k in range(made.outer) if k not in chain]
+    others = [k for k in range(builder.outer) if k not in chain]
     tiles = -(-size // width)
-    flat = made.size(d) if len(chain) == 1 else made.integer("flat", "flat", size)
-    count, broad = made.integer("tiles", "tiles", tiles), made.integer("width", "width", width)
+    flat = builder.size(d) if len(chain) == 1 else builder.integer("flat", "flat", size)
+    count, broad = (
+        builder.integer("tiles", "tiles", tiles),
+        builder.integer("width", "width", width),
+    )
     out.extent = prod(spec.outer) // size * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(size, width)
-    reducer = _TransposedRows(made, d)
+    reducer = _TransposedRows(builder, d)
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, count))
         j0 = b.let("j0", call("mul", call("sub", loop.index, call("mul", o, count)), broad))
         m = b.let("m", call("fmin", affine((flat, 1), (j0, -1)), broad))
-        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
         for s in spec.row_head:
-            made.statement(s, index)
+            builder.statement(s, index)
         reducer.begin_tile(index, j0, m)
-        with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
-            more = call("fmin", affine((blocks.index, 1), constant=BLOCK), made.total())
+        with b.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
+            more = call("fmin", affine((blocks.index, 1), constant=BLOCK), builder.total())
             reducer.add_block(blocks.index, b.let("stop", more))
         if len(chain) == 1:
             with b.loop("j", _ZERO, m, independent=reducer.has_adjacent_results()) as steps:
                 reducer.store_results(steps.index, {d: Index(((j0, 1), (steps.index, 1)))})
         else:
             end = b.let("end", affine((j0, 1), (m, 1)))
-            with loop_over_range(made, j0, end, chain[::-1], reducer.has_adjacent_results()) as (
+            with loop_over_range(builder, j0, end, chain[::-1], reducer.has_adjacent_results()) as (
                 here,
                 at,
             ):
@@ -89,10 +92,10 @@ def add_transposed_rows(made: Statements, d: int) -> None:
 class _TransposedRows:
     """The memory and the loops of a kernel that reduces along axis d."""
 
-    def __init__(self, made: Statements, d: int) -> None:
-        self.made, self.d = made, d
-        (self.phase,) = made.spec.phases
-        b, reductions = made.b, self.phase.reductions
+    def __init__(self, builder: Statements, d: int) -> None:
+        self.builder, self.d = builder, d
+        (self.phase,) = builder.spec.phases
+        b, reductions = builder.b, self.phase.reductions
         self.lane_count = COMBINES[reductions[0].combine].lanes
         self.direct = all(reduces_operand_directly(f, d) for f in reductions)
         accs = [loop_type(accumulator(f.dtype, f.combine)) for f in reductions]
@@ -110,7 +113,7 @@ class _TransposedRows:
 
     def fill(self, buffers: list[Buffer], at: Const | Var) -> None:
         """Assign the initial values of the reductions."""
-        b = self.made.b
+        b = self.builder.b
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.reductions, strict=True):
                 value = initial_value(f.combine, buffer.dtype)
@@ -118,8 +121,8 @@ class _TransposedRows:
 
     def add_block(self, begin: Var, stop: Var) -> None:
         """Add begin..stop of the reduced indices to the totals."""
-        b = self.made.b
-        if len(self.made.spec.reduced) > 1:
+        b = self.builder.b
+        if len(self.builder.spec.reduced) > 1:
             self.prefetch_block(begin, stop)
         if self.direct:
             self.reduce_stored_rows(begin, stop)
@@ -137,7 +140,7 @@ class _TransposedRows:
     def redo_products(self, part: Buffer, f: RowReduction, begin: Var, stop: Var) -> None:
         """Reduce again the rows whose product is not a normal number, unless it is 0 because an
         element is: groups of them are copied along memory and reduced as contiguous rows."""
-        b, m = self.made.b, self.m
+        b, m = self.builder.b, self.m
         left, slab = (
             b.stack("left", part.dtype, BLOCK),
             b.stack("slab", part.dtype, TILE_DEPTH * BLOCK),
@@ -147,7 +150,7 @@ class _TransposedRows:
             with b.loop("j", _ZERO, m, independent=True) as steps:
                 b.store(left, steps.index, one)
             with self.elements(begin, stop, (_ZERO, m)) as (_, j):
-                is_zero = call("eq", self.made.values[f.source], zero)
+                is_zero = call("eq", self.builder.values[f.source], zero)
                 b.store(left, j, call("select", is_zero, zero, Load(left, j)))
             with b.loop("j", _ZERO, m, independent=True) as steps:
                 j = steps.index
@@ -159,7 +162,7 @@ class _TransposedRows:
                 with b.when(_has_not_normal(left, k, affine((last, 1), (k, -1)))):
                     with self.elements(begin, stop, (k, last)) as (r, j):
                         at = affine((j, PITCH), (k, -PITCH), (r, 1), (begin, -1))
-                        b.store(slab, at, self.made.values[f.source])
+                        b.store(slab, at, self.builder.values[f.source])
                     with b.loop("j", k, last) as steps:
                         at = b.let("p", affine((steps.index, PITCH), (k, -PITCH)))
                         rows = affine((stop, 1), (begin, -1))
@@ -173,26 +176,26 @@ class _TransposedRows:
     ) -> Generator[tuple[Var, Var]]:
         """Do the statements inside for the elements of some columns of a block of rows, whose
         values are known there; gives the index of the row and the column."""
-        made, b = self.made, self.made.b
-        before = dict(made.values)
+        builder, b = self.builder, self.builder.b
+        before = dict(builder.values)
         with b.loop("r", begin, stop) as rows:
-            index: dict[int, Place] = {**self.index, **made.reduced_indices(rows.index)}
+            index: dict[int, Place] = {**self.index, **builder.reduced_indices(rows.index)}
             with b.loop("j", *columns) as steps:
                 at = Index(((self.j0, 1), (steps.index, 1)))
                 for s in self.phase.full:
-                    made.statement(s, {**index, self.d: at})
+                    builder.statement(s, {**index, self.d: at})
                 yield rows.index, steps.index
-        made.values = before
+        builder.values = before
 
     def store_results(self, j: Place, index: Mapping[int, Place]) -> None:
         """Store the results of a row, given its index in the tile and its outer indices."""
-        made, here = self.made, {**self.index, **index}
+        builder, here = self.builder, {**self.index, **index}
         for total, f in zip(self.totals, self.phase.reductions, strict=True):
             value = converted(Load(total, j), loop_type(f.dtype))
-            made.values[f.name] = made.b.let(f.name, value)
+            builder.values[f.name] = builder.b.let(f.name, value)
         for s in self.phase.row:
-            made.statement(s, here)
-        made.stores(self.phase.row_stores, here)
+            builder.statement(s, here)
+        builder.stores(self.phase.row_stores, here)
 
     def has_adjacent_results(self) -> bool:
         """Return whether the results are adjacent in memory."""
@@ -204,53 +207,53 @@ class _TransposedRows:
     def prefetch_block(self, begin: Var, stop: Var) -> None:
         """Prefetch a block of rows in the order of memory, since the loop over several reduced axes
         goes in another order."""
-        made, b = self.made, self.made.b
-        first = made.reduced_axes[0]
-        size = made.integer("inner_size", "inner_size", prod(made.spec.reduced[1:]))
+        builder, b = self.builder, self.builder.b
+        first = builder.reduced_axes[0]
+        size = builder.integer("inner_size", "inner_size", prod(builder.spec.reduced[1:]))
         low = b.let("low", call("floordiv", begin, size))
         last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), size))
         for a in self.loads():
             index = {**self.index, self.d: self.j0}
             with ExitStack() as loops:
-                for k in sorted(made.reduced_axes, key=lambda k: -a.strides[k]):
+                for k in sorted(builder.reduced_axes, key=lambda k: -a.strides[k]):
                     outermost = low, affine((last, 1), constant=1)
-                    limits = outermost if k == first else (_ZERO, made.size(k))
+                    limits = outermost if k == first else (_ZERO, builder.size(k))
                     index[k] = loops.enter_context(b.loop(f"x{k}", *limits)).index
                 self.prefetch(a, index)
 
     def prefetch(self, a: Access, index: Mapping[int, Place]) -> None:
         """Prefetch a part of a row of an operand, from an index on."""
-        made, b = self.made, self.made.b
+        builder, b = self.builder, self.builder.b
         with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
             at = _shift_place(index[self.d], steps.index)
-            b.add(Prefetch(made.buffers[id(a)], made.place(a, {**index, self.d: at})))
+            b.add(Prefetch(builder.buffers[id(a)], builder.place(a, {**index, self.d: at})))
 
     # --- rows in memory ---
 
     def reduce_stored_rows(self, begin: Var, stop: Var) -> None:
         """Reduce a block of rows from their own memory, with the lanes in registers."""
-        made, b = self.made, self.made.b
+        builder, b = self.builder, self.builder.b
         tables: dict[tuple[int, ...], Buffer] = {}
         rows = b.let("rows", affine((stop, 1), (begin, -1)))
         for part, f in zip(self.sums, self.phase.reductions, strict=True):
             a = f.direct
             assert a is not None
-            steps = tuple([a.strides[k] for k in made.reduced_axes])
+            steps = tuple([a.strides[k] for k in builder.reduced_axes])
             if steps not in tables:
                 if steps not in self.tables:
                     self.tables[steps] = b.stack("places", I8, BLOCK)
                 tables[steps] = self.tables[steps]
-                with loop_over_range(made, begin, stop, made.reduced_axes) as (index, at):
-                    b.store(tables[steps], at, made.place(a, index))
-            start = made.place(a, {**self.index, self.d: self.j0})
-            memory = made.buffers[id(a)], start, tables[steps]
+                with loop_over_range(builder, begin, stop, builder.reduced_axes) as (index, at):
+                    b.store(tables[steps], at, builder.place(a, index))
+            start = builder.place(a, {**self.index, self.d: self.j0})
+            memory = builder.buffers[id(a)], start, tables[steps]
             b.add(ReduceColumns(part, f.combine, *memory, rows, self.m))
 
     # --- computed rows ---
 
     def reduce_computed_rows(self, begin: Var, stop: Var) -> None:
         """Reduce a block of computed rows; each lane is a row of the memory on the stack."""
-        b, many = self.made.b, self.lane_count
+        b, many = self.builder.b, self.lane_count
         with b.loop("l", _ZERO, Const(many, I8)) as lane:
             self.fill(self.sums, b.let("p", affine((lane.index, TILE_WIDTH))))
         rest = self.add_row_groups(begin, stop, GROUP, 0)
@@ -269,7 +272,7 @@ class _TransposedRows:
 
     def add_row_groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
         """Add n rows at a time to each lane while there are enough; return the next row."""
-        b, many = self.made.b, self.lane_count
+        b, many = self.builder.b, self.lane_count
         size = Const(n * many, I8)
         whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
         rest = b.let("rest", call("add", begin, call("mul", whole, size)))
@@ -282,40 +285,40 @@ class _TransposedRows:
 
     def add_rows(self, r: Var, p: Var, n: int, ahead: int) -> None:
         """Add n rows, at distances of the number of lanes, to the lane that begins at p."""
-        made, b = self.made, self.made.b
-        before, full = made.values, self.phase.full
+        builder, b = self.builder, self.builder.b
+        before, full = builder.values, self.phase.full
         still = [s for s in full if s.access and not s.args and not s.access.strides[self.d]]
         values: list[dict[str, Expr]] = []
         indices: list[dict[int, Place]] = []
         for k in range(n):
             row = b.let("row", affine((r, 1), constant=k * self.lane_count)) if k else r
-            index: dict[int, Place] = {**self.index, **made.reduced_indices(row)}
-            for a in self.loads() if ahead and len(made.spec.reduced) == 1 else ():
+            index: dict[int, Place] = {**self.index, **builder.reduced_indices(row)}
+            for a in self.loads() if ahead and len(builder.spec.reduced) == 1 else ():
                 if a.strides[self.d]:
                     soon = Index(((row, 1),), ahead)
-                    self.prefetch(a, {**index, made.reduced_axes[0]: soon, self.d: self.j0})
-            made.values = dict(before)
+                    self.prefetch(a, {**index, builder.reduced_axes[0]: soon, self.d: self.j0})
+            builder.values = dict(before)
             for s in still:
-                made.statement(s, index)
-            values.append(made.values)
+                builder.statement(s, index)
+            values.append(builder.values)
             indices.append(index)
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             at = Index(((self.j0, 1), (steps.index, 1)))
-            for made.values, index in zip(values, indices, strict=True):
+            for builder.values, index in zip(values, indices, strict=True):
                 for s in full:
                     if s not in still:
-                        made.statement(s, {**index, self.d: at})
+                        builder.statement(s, {**index, self.d: at})
             for part, f in zip(self.sums, self.phase.reductions, strict=True):
                 place = affine((p, 1), (steps.index, 1))
                 value: Expr = Load(part, place)
-                for found in values:
-                    value = _combine_in_lane(f, value, found[f.source])
+                for row_values in values:
+                    value = _combine_in_lane(f, value, row_values[f.source])
                 b.store(part, place, value)
-        made.values = before
+        builder.values = before
 
     def halve_lanes(self, half: Var) -> None:
         """Add the second half of the lanes to the first half."""
-        b = self.made.b
+        b = self.builder.b
         with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
             to = affine((lane.index, TILE_WIDTH), (steps.index, 1))
             other = affine((lane.index, TILE_WIDTH), (half, TILE_WIDTH), (steps.index, 1))
@@ -331,9 +334,9 @@ def _has_not_normal(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
 
 def _combine_in_lane(f: RowReduction, x: Expr, y: Expr) -> Expr:
     """Combine a lane and an element; of equal values, the first remains."""
-    found = COMBINES[f.combine]
-    if found.order and f.dtype.kind != "b":
-        return call(found.lane_function, x, y)
+    operation = COMBINES[f.combine]
+    if operation.order and f.dtype.kind != "b":
+        return call(operation.lane_function, x, y)
     return combine_partials(f.combine, x, y)
 
 

@@ -26,61 +26,61 @@ __all__ = ["add_unrolled_rows"]
 _ZERO = Const(0, I8)
 
 
-def add_unrolled_rows(made: Statements) -> None:
+def add_unrolled_rows(builder: Statements) -> None:
     """Add a loop whose steps are rows."""
-    spec = made.spec
-    made.max_constant_stride = LANES
-    made.out.extent = prod(spec.outer)
-    made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
-    short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
-    stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
+    spec = builder.spec
+    builder.max_constant_stride = LANES
+    builder.out.extent = prod(spec.outer)
+    builder.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
+    short = range(builder.outer, builder.outer + len(spec.reduced) + len(spec.inner))
+    stores = [a.strides[builder.outer - 1] for a in spec.accesses if a.store]
     # With other strides, rows might overlap.
-    with _loop_over_rows(made, all(0 <= step <= LANES for step in stores)) as index:
+    with _loop_over_rows(builder, all(0 <= step <= LANES for step in stores)) as index:
         for s in spec.row_head:
-            made.statement(s, index)
+            builder.statement(s, index)
         for phase in spec.phases:
             starts = [initial_value(f.combine, loop_type(f.dtype)) for f in phase.reductions]
-            before = dict(made.values)
-            found = _add_pass(made, phase, index, short, starts)
-            made.values = before
-            for f, value in zip(phase.reductions, found, strict=True):
-                made.values[f.name] = value
+            before = dict(builder.values)
+            results = _add_pass(builder, phase, index, short, starts)
+            builder.values = before
+            for f, value in zip(phase.reductions, results, strict=True):
+                builder.values[f.name] = value
             for s in phase.row:
-                made.statement(s, index)
-            made.stores(phase.row_stores, index)
+                builder.statement(s, index)
+            builder.stores(phase.row_stores, index)
 
 
 @contextmanager
-def _loop_over_rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
+def _loop_over_rows(builder: Statements, independent: bool) -> Generator[dict[int, Var]]:
     """Loop over the rows; yields the indices of the outer axes.
 
     Several outer axes are looped over in runs along the last one: with a division for each row, the
     loop could not become vector code.
     """
-    b = made.b
-    *others, along = range(made.outer)
+    b = builder.b
+    *others, along = range(builder.outer)
     if not others:
         with b.loop("o", b.first, b.last, independent=independent) as loop:
             yield {along: loop.index}
         return
-    if made.tiny:
-        with loop_over_axes(made, [*others, along], independent) as index:
+    if builder.tiny:
+        with loop_over_axes(builder, [*others, along], independent) as index:
             yield index
         return
-    size = made.size(along)
+    size = builder.size(along)
     last = b.let("last", call("floordiv", affine((b.last, 1), constant=-1), size))
     with b.loop("run", call("floordiv", b.first, size), affine((last, 1), constant=1)) as runs:
         run = b.let("run", call("mul", runs.index, size))
         begin = b.let("begin", call("fmax", run, b.first))
         end = b.let("end", call("fmin", affine((run, 1), (size, 1)), b.last))
-        index = made.indices(runs.index, others, "o")
+        index = builder.indices(runs.index, others, "o")
         first, stop = (affine((x, 1), (run, -1)) for x in (begin, end))
         with b.loop("o", first, stop, independent=independent) as loop:
             yield {**index, along: loop.index}
 
 
 def _add_pass(
-    made: Statements,
+    builder: Statements,
     phase: Phase,
     index: dict[int, Var],
     axes: Sequence[int],
@@ -89,15 +89,15 @@ def _add_pass(
     """Add the statements of a pass for each index of the short axes; return the results of its
     reductions."""
     if not axes:
-        made.body(phase, index)
+        builder.body(phase, index)
         pairs = zip(phase.reductions, starts, strict=True)
-        return [combine_partials(f.combine, x, made.values[f.source]) for f, x in pairs]
-    b, spec, (axis, *others) = made.b, made.spec, axes
+        return [combine_partials(f.combine, x, builder.values[f.source]) for f, x in pairs]
+    b, spec, (axis, *others) = builder.b, builder.spec, axes
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
-    before = dict(made.values)
+    before = dict(builder.values)
     with b.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
         accs = [loop.carry(f.name, x) for f, x in zip(phase.reductions, starts, strict=True)]
-        found = _add_pass(made, phase, {**index, axis: loop.index}, others, accs)
-        results = [loop.follow(acc, x) for acc, x in zip(accs, found, strict=True)]
-    made.values = before
+        values = _add_pass(builder, phase, {**index, axis: loop.index}, others, accs)
+        results = [loop.follow(acc, x) for acc, x in zip(accs, values, strict=True)]
+    builder.values = before
     return list(results)
