@@ -16,13 +16,13 @@ def renamed(kernel: Kernel, seed: int) -> Kernel:
     def change(x: object) -> object:
         if isinstance(x, tuple):
             new = [change(y) for y in x]
-            made = type(x)(*new) if hasattr(x, "_fields") else tuple(new)
+            copy = type(x)(*new) if hasattr(x, "_fields") else tuple(new)
             if isinstance(x, DType):
                 return x
             if isinstance(x, Var) or type(x).__name__ == "Buffer":
                 word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=9))
-                return made._replace(name=names.setdefault(x.name, f"z{word}"))  # type: ignore
-            return made
+                return copy._replace(name=names.setdefault(x.name, f"z{word}"))  # type: ignore
+            return copy
         return x
 
     return change(kernel)  # type: ignore[return-value]

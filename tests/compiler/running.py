@@ -55,14 +55,14 @@ def by_llvm(
     if nontemporal:
         assert "prefix i64 1" in lower(done, vector_bytes, "nounwind")
     data = objects.build(lower(done, vector_bytes, objects.ENTRY_ATTRIBUTES), [])
-    (address,), kept = elf_loader.load(data, ENTRY, kernel="kernel")
-    return address, kept
+    (address,), code = elf_loader.load(data, ENTRY, kernel="kernel")
+    return address, code
 
 
 def by_text(kernel: Kernel) -> tuple[int, object]:
     """The same by the path for kernels that are Python text."""
-    made = get_kernel(numba_source(kernel), kernel.name, signature(kernel))
-    return made.address, made
+    compiled = get_kernel(numba_source(kernel), kernel.name, signature(kernel))
+    return compiled.address, compiled
 
 
 def by_numba(kernel: Kernel) -> tuple[int, object]:

@@ -51,30 +51,30 @@ for text in sys.stdin.read().split("\\0"):
 def kernels() -> dict[str, list[str]]:
     """The kernels of expressions, as text."""
     x = jnp.asarray(np.linspace(0, 1, 2000, dtype=np.float32))
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     step = plans.KernelStep.__init__
 
-    def made(self, text, *args):
+    def record(self, text, *args):
         if text.kernel is not None:
-            found[name].append(print_kernel(text.kernel))
+            texts[name].append(print_kernel(text.kernel))
         step(self, text, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans.KernelStep, "__init__", made)
+        patch.setattr(plans.KernelStep, "__init__", record)
         for name, f in EXPRESSIONS.items():
-            found[name] = []
+            texts[name] = []
             jnp.jit(lambda x, y, f=f: f(x, y))(x, x).block_until_ready()
-    return found
+    return texts
 
 
 def test_kernels_become_assembly_of_aarch64():
     texts = [(name, text) for name, each in kernels().items() for text in each]
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE], input="\0".join([text for _, text in texts]),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    assemblies = made.stdout.split("\0")[:-1]
+    assert process.returncode == 0, process.stderr
+    assemblies = process.stdout.split("\0")[:-1]
     assert len(assemblies) == len(texts) > len(EXPRESSIONS)
     for (name, _), assembly in zip(texts, assemblies, strict=True):
         assert "accnp_entry:" in assembly, name

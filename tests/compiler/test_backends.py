@@ -36,8 +36,8 @@ def data(of: DType, size: int, seed: int) -> np.ndarray:
         return rng.random(size) < 0.5
     if of.kind != "float":
         return rng.integers(-100, 100, size).astype(of.numpy)
-    found = rng.normal(size=size) * 10
-    return np.where(rng.random(size) < 0.1, rng.choice(SPECIAL, size), found).astype(of.numpy)
+    values = rng.normal(size=size) * 10
+    return np.where(rng.random(size) < 0.1, rng.choice(SPECIAL, size), values).astype(of.numpy)
 
 
 class Writer:
@@ -50,9 +50,9 @@ class Writer:
         self.known: list[Expr] = []
 
     def operand(self, of: DType) -> Expr:
-        found = [x for x in self.known if dtype(x) == of]
-        if found and self.random.random() < 0.85:
-            return self.random.choice(found)
+        candidates = [x for x in self.known if dtype(x) == of]
+        if candidates and self.random.random() < 0.85:
+            return self.random.choice(candidates)
         if of == B1:
             return Const(self.random.random() < 0.5, of)
         if of.kind == "float":
@@ -126,13 +126,13 @@ def random_fold(seed: int, functions: list[str]) -> Kernel:
         with b.loop("b", Const(0, I8), n, 1024) as blocks:
             acc = blocks.carry("acc", Const(float(start) if of.kind == "float" else start, of))
             m = b.let("m", call("fmin", affine((n, 1), (blocks.index, -1)), Const(1024, I8)))
-            with b.reduce(m) as made:
-                place = affine((rows.index, n), (blocks.index, 1), (made.index, 1))
+            with b.reduce(m) as reduction:
+                place = affine((rows.index, n), (blocks.index, 1), (reduction.index, 1))
                 w = Writer(b, seed, functions)
                 w.known = [b.let("v", Load(x, place)) for x in inputs]
                 for _ in range(rng.choice([0, 4])):
                     w.step()
-                part = made.reduce_value("r", combine, b.let("w", cast(w.operand(of), of)))
+                part = reduction.reduce_value("r", combine, b.let("w", cast(w.operand(of), of)))
             name = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}[combine]
             total = blocks.follow(acc, call(name, acc, part))
         b.store(out, rows.index, total)
@@ -140,10 +140,10 @@ def random_fold(seed: int, functions: list[str]) -> Kernel:
 
 
 def arrays_of(kernel: Kernel, size: int, outputs: int, seed: int = 3) -> dict[str, np.ndarray]:
-    found = {b.name: data(b.dtype, size, seed + k) for k, b in enumerate(kernel.buffers)}
+    arrays = {b.name: data(b.dtype, size, seed + k) for k, b in enumerate(kernel.buffers)}
     for b in kernel.buffers[-outputs:]:
-        found[b.name] = np.zeros(size, b.dtype.numpy)
-    return found
+        arrays[b.name] = np.zeros(size, b.dtype.numpy)
+    return arrays
 
 
 def results(
@@ -158,10 +158,10 @@ def results(
     if make is None:
         interpreted(kernel, arrays, integers, steps)
     else:
-        address, kept = make(kernel)
+        address, code = make(kernel)
         nontemporal = isinstance(make, partial) and bool(make.keywords.get("nontemporal"))
         launched(address, kernel, arrays, integers, steps, nontemporal)
-        del kept
+        del code
     return [arrays[b.name] for b in kernel.buffers[-outputs:]]
 
 
@@ -186,17 +186,17 @@ def test_maps_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
     n = [1, 5, 31, 64, 65, 200][seed % 6]
-    found = results(by_llvm, kernel, 256, 5, {}, (0, n))
-    assert bits(found) == bits(results(by_text, kernel, 256, 5, {}, (0, n)))
+    actual = results(by_llvm, kernel, 256, 5, {}, (0, n))
+    assert bits(actual) == bits(results(by_text, kernel, 256, 5, {}, (0, n)))
     scalar = results(lambda k: by_llvm(k, 0), kernel, 256, 5, {}, (0, n))
-    assert bits(found) == bits(scalar)
+    assert bits(actual) == bits(scalar)
 
 
 @pytest.mark.parametrize("seed", range(7))
 def test_maps_match_the_interpreter(seed: int):
     kernel = random_map(seed, [*EXACT, "lt", "ge", "ne", "and", "or", "xor", "not", "is_finite"])
-    found = results(by_llvm, kernel, 128, 5, {}, (2, 99))
-    assert bits(found) == bits(results(None, kernel, 128, 5, {}, (2, 99)))
+    actual = results(by_llvm, kernel, 128, 5, {}, (2, 99))
+    assert bits(actual) == bits(results(None, kernel, 128, 5, {}, (2, 99)))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -205,11 +205,11 @@ def test_row_kernels_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     n = [1, 15, 16, 17, 70, 100][seed]
     integers = {"n": n, "width": 3 * n}
-    found = results(by_llvm, kernel, 12 * n, 1, integers, (0, 4))
-    assert bits(found) == bits(results(by_text, kernel, 12 * n, 1, integers, (0, 4)))
-    assert bits(found) == bits(results(None, kernel, 12 * n, 1, integers, (0, 4)))
+    actual = results(by_llvm, kernel, 12 * n, 1, integers, (0, 4))
+    assert bits(actual) == bits(results(by_text, kernel, 12 * n, 1, integers, (0, 4)))
+    assert bits(actual) == bits(results(None, kernel, 12 * n, 1, integers, (0, 4)))
     aside = results(partial(by_llvm, nontemporal=True), kernel, 12 * n, 1, integers, (0, 4))
-    assert bits(found) == bits(aside)
+    assert bits(actual) == bits(aside)
 
 
 @pytest.mark.parametrize("seed", range(7))
@@ -218,9 +218,9 @@ def test_reductions_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     n = [1, 31, 100, 1024, 1025, 2100][seed % 6]
     size, integers = 3 * n, {"n": n}
-    found = results(by_llvm, kernel, size, 1, integers, (0, 3))
-    assert bits(found) == bits(results(by_text, kernel, size, 1, integers, (0, 3)))
-    assert bits(found) == bits(results(None, kernel, size, 1, integers, (0, 3)))
+    actual = results(by_llvm, kernel, size, 1, integers, (0, 3))
+    assert bits(actual) == bits(results(by_text, kernel, size, 1, integers, (0, 3)))
+    assert bits(actual) == bits(results(None, kernel, size, 1, integers, (0, 3)))
 
 
 @pytest.mark.parametrize("make", [random_map, random_fold])
@@ -228,8 +228,8 @@ def test_numba_gives_the_same_bits(make: Callable[..., Kernel]):
     kernel = make(4, [*EXACT, "tanh", "lt"])
     outputs = 5 if make is random_map else 1
     integers = {} if make is random_map else {"n": 40}
-    found = results(by_llvm, kernel, 128, outputs, integers, (0, 3))
-    assert bits(found) == bits(results(by_numba, kernel, 128, outputs, integers, (0, 3)))
+    actual = results(by_llvm, kernel, 128, outputs, integers, (0, 3))
+    assert bits(actual) == bits(results(by_numba, kernel, 128, outputs, integers, (0, 3)))
 
 
 PLACES = """
@@ -246,8 +246,8 @@ kernel k(a0: f4[], a1: f4[], n) for lo..hi {
 def test_indices_with_variable_strides(index: str):
     kernel = parse_kernel(PLACES.replace("INDEX", index))
     verify(kernel)
-    found = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
-    assert bits(found) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
+    actual = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
+    assert bits(actual) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
 
 
 @pytest.mark.parametrize(("code", "gathers"), [("f4", True), ("i8", True), ("i2", False)])
@@ -259,8 +259,8 @@ def test_distant_elements_are_gathered(code: str, gathers: bool):
     """
     kernel = parse_kernel(text)
     assert ("gather" in lower(run_passes(kernel, Target(64)), 64, "nounwind")) == gathers
-    found = results(by_llvm, kernel, 700, 1, {"n": 7}, (1, 90))
-    assert bits(found) == bits(results(None, kernel, 700, 1, {"n": 7}, (1, 90)))
+    actual = results(by_llvm, kernel, 700, 1, {"n": 7}, (1, 90))
+    assert bits(actual) == bits(results(None, kernel, 700, 1, {"n": 7}, (1, 90)))
 
 
 @pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
@@ -284,12 +284,12 @@ def test_computed_indices(code: str, index: str, gathers: bool):
     kernel = parse_kernel(text)
     verify(kernel)
     short = code in ("i2", "b1")
-    made = run_passes(kernel, Target(64), check=True)
-    assert ("vector(" in print_kernel(made)) == (not (short and gathers))
-    assert ("gather" in lower(made, 64, "nounwind")) == (gathers and not short)
-    found = results(by_llvm, kernel, 300, 1, {"n": 3}, (1, 90))
-    assert bits(found) == bits(results(None, kernel, 300, 1, {"n": 3}, (1, 90)))
-    assert bits(found) == bits(results(by_text, kernel, 300, 1, {"n": 3}, (1, 90)))
+    lowered = run_passes(kernel, Target(64), check=True)
+    assert ("vector(" in print_kernel(lowered)) == (not (short and gathers))
+    assert ("gather" in lower(lowered, 64, "nounwind")) == (gathers and not short)
+    actual = results(by_llvm, kernel, 300, 1, {"n": 3}, (1, 90))
+    assert bits(actual) == bits(results(None, kernel, 300, 1, {"n": 3}, (1, 90)))
+    assert bits(actual) == bits(results(by_text, kernel, 300, 1, {"n": 3}, (1, 90)))
 
 
 @pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
@@ -308,11 +308,11 @@ def test_tiles(code: str):
     kernel = parse_kernel(text)
     verify(kernel)
     size, integers = 3000, {"n": 70, "m": 40}
-    found = [
+    actual = [
         bits(results(way, kernel, size, 1, integers, (1, 2)))
         for way in (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
     ]
-    assert all(x == found[0] for x in found)
+    assert all(x == actual[0] for x in actual)
     assert "nontemporal, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
 
 
@@ -337,8 +337,8 @@ def test_column_reductions(code: str, combine: str):
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
     size, integers = 6000, {"n": 140, "m": 35}
     ways = (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
-    found = [bits(results(way, kernel, size, 1, integers, (0, 2))) for way in ways]
-    assert all(x == found[0] for x in found)
+    actual = [bits(results(way, kernel, size, 1, integers, (0, 2))) for way in ways]
+    assert all(x == actual[0] for x in actual)
 
 
 @pytest.mark.parametrize("code", ["f2", "e2"])
@@ -357,9 +357,9 @@ def test_half_precision(code: str):
     verify(kernel)
     assert "vector(" in print_kernel(run_passes(kernel, Target(64), check=True))
     ways = (by_llvm, by_text, by_numba, None)
-    found = [results(way, kernel, 200, 1, {}, (3, 150))[0].astype("f4") for way in ways]
-    for x in found[1:]:
-        np.testing.assert_array_equal(x, found[0])
+    actual = [results(way, kernel, 200, 1, {}, (3, 150))[0].astype("f4") for way in ways]
+    for x in actual[1:]:
+        np.testing.assert_array_equal(x, actual[0])
 
 
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
@@ -395,8 +395,8 @@ def test_passes_over_rows(n: int):
     kernel = parse_kernel(PASSES)
     verify(kernel)
     ways = [by_llvm, by_text, None, *[by_numba] * (n == 1500)]
-    found = [bits(results(way, kernel, 4 * n, 2, {"n": n}, (0, 3))) for way in ways]
-    assert all(x == found[0] for x in found)
+    actual = [bits(results(way, kernel, 4 * n, 2, {"n": n}, (0, 3))) for way in ways]
+    assert all(x == actual[0] for x in actual)
 
 
 def test_several_carried_values_are_updated_simultaneously():
@@ -415,9 +415,9 @@ def test_several_carried_values_are_updated_simultaneously():
     """
     kernel = parse_kernel(text)
     verify(kernel)
-    found = [results(way, kernel, 8, 1, {"n": 5}, (0, 8)) for way in (by_numba, by_text, by_llvm)]
+    actual = [results(way, kernel, 8, 1, {"n": 5}, (0, 8)) for way in (by_numba, by_text, by_llvm)]
     expected = bits(results(None, kernel, 8, 1, {"n": 5}, (0, 8)))
-    assert [bits(x) for x in found] == [expected] * 3
+    assert [bits(x) for x in actual] == [expected] * 3
 
 
 @pytest.mark.parametrize("seed", range(4))

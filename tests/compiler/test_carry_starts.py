@@ -94,13 +94,13 @@ def test_results_stay_the_same(name: str, first: int) -> None:
     kernel, done = parse_kernel(text), passed(text)
     assert done != run_passes(kernel, Target(64), 6)
     x = np.random.default_rng(0).standard_normal(3000)
-    expected, found, native = np.zeros((3, 3000))
+    expected, actual, native = np.zeros((3, 3000))
     interpreted(kernel, {"a0": expected, "a1": x}, integers, (first, rows))
-    interpreted(done, {"a0": found, "a1": x}, integers, (first, rows))
-    address, kept = by_llvm(kernel)
+    interpreted(done, {"a0": actual, "a1": x}, integers, (first, rows))
+    address, code = by_llvm(kernel)
     launched(address, kernel, {"a0": native, "a1": x}, integers, (first, rows))
-    assert kept is not None
-    np.testing.assert_array_equal(found, expected)
+    assert code is not None
+    np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(native, expected)
     assert np.any(expected)
 

@@ -27,8 +27,8 @@ def in_order(x: np.ndarray) -> np.ndarray:
 def test_sums_of_columns_have_the_bits_of_their_order(shape, dtype):
     x = (np.random.default_rng(0).normal(size=shape) * 100).astype(dtype)
     with jnp.enable_x64(True):
-        found = np.asarray(jnp.asarray(x).sum(0))
-    assert found.tobytes() == in_order(x).tobytes()
+        actual = np.asarray(jnp.asarray(x).sum(0))
+    assert actual.tobytes() == in_order(x).tobytes()
 
 
 def test_a_sum_and_its_elements_are_one_kernel():
@@ -84,8 +84,8 @@ def test_contiguous_columns(shape, dtype):
         return x.T.sum(0), x.T.max(0), (x.T & y if dtype is bool else x.T * y).sum(0)
 
     with jnp.enable_x64(True):
-        found = jnp.jit(folds)(jnp.asarray(x), jnp.asarray(y))
-    for mine, expected in zip(found, folds(x, y), strict=True):
+        actual = jnp.jit(folds)(jnp.asarray(x), jnp.asarray(y))
+    for mine, expected in zip(actual, folds(x, y), strict=True):
         assert np.array_equal(mine, expected)
 
 
@@ -96,7 +96,7 @@ def test_layouts_do_not_change_a_bit(shape):
     ways = [lambda x: x.sum(0), lambda x: (x * x).sum(0), lambda x: jnp.tanh(x).min(0)]
     for way in ways:
         expected = np.asarray(jnp.jit(way)(a))
-        found = np.asarray(jnp.jit(lambda y, way=way: way(y.T))(b))
-        assert found.tobytes() == expected.tobytes()
+        actual = np.asarray(jnp.jit(lambda y, way=way: way(y.T))(b))
+        assert actual.tobytes() == expected.tobytes()
     both = np.asarray(jnp.jit(lambda y, x: (y.T * x).sum(0))(b, a))
     assert both.tobytes() == in_order(x * x).tobytes()

@@ -76,8 +76,8 @@ def test_a_kernel_after_those_that_it_calls(file, tmp_path, capsys):
     assert main(["run", file, *options]) == 0
     assert capsys.readouterr().out == "a = [3. 3. 3. 3. ... 3. 3. 3. 3.]\n"
     assert main(["bisect", file, *options]) == 0
-    found = capsys.readouterr().out
-    assert found == "none of the 7 passes changes what the kernels first, second computes\n"
+    output = capsys.readouterr().out
+    assert output == "none of the 7 passes changes what the kernels first, second computes\n"
     for command in ("check", "passes", "numba", "llvm"):
         assert main([command, file]) == 0
         printed = capsys.readouterr().out
@@ -142,10 +142,10 @@ def test_errors(text, words, message, file, tmp_path, capsys):
     data = text if isinstance(text, bytes) else text.encode()
     (tmp_path / "k.ir").write_bytes(data)
     assert main([words[0], file, *words[1:]]) == 2
-    found = capsys.readouterr()
-    assert message in found.err
-    assert len(found.err.splitlines()) == 1
-    assert not found.out
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert not captured.out
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_errors(text, words, message, file, tmp_path, capsys):
     ],
 )
 def test_wrong_options(words, message, file, capsys):
-    with pytest.raises(SystemExit) as found:
+    with pytest.raises(SystemExit) as raised:
         main([words[0], file, *words[1:]])
-    assert found.value.code == 2
+    assert raised.value.code == 2
     assert message in capsys.readouterr().err
 
 

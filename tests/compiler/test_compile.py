@@ -201,10 +201,10 @@ def test_a_process_compiles_once():
 
 def test_threads_compile_once():
     before = kernel_cache.counters.compiles
-    found = []
+    kernels = []
 
     def compile_it():
-        found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
+        kernels.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
 
     threads = [threading.Thread(target=compile_it) for _ in range(4)]
     for thread in threads:
@@ -212,8 +212,8 @@ def test_threads_compile_once():
     for thread in threads:
         thread.join()
     assert kernel_cache.counters.compiles - before == 1
-    assert len(found) == 4
-    assert len(set(map(id, found))) == 1
+    assert len(kernels) == 4
+    assert len(set(map(id, kernels))) == 1
 
 
 def test_a_shared_counter_divides_the_work():

@@ -40,18 +40,20 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 SHAPES = ((5, 3), (40, 33), (3, 1100), (1100, 4))
 
 
-def made_by(function: Callable[[Any, Any], Any], a: Any, b: Any) -> tuple[np.ndarray, list[Kernel]]:
+def result_and_kernels(
+    function: Callable[[Any, Any], Any], a: Any, b: Any
+) -> tuple[np.ndarray, list[Kernel]]:
     """What a compiled function returns, and its kernels."""
-    found: list[Any] = []
+    kernels: list[Any] = []
     step = steps.KernelStep.__init__
 
-    def made(self: steps.KernelStep, text: Any, *args: Any) -> None:
-        found.append(text.kernel)
+    def record(self: steps.KernelStep, text: Any, *args: Any) -> None:
+        kernels.append(text.kernel)
         step(self, text, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps.KernelStep, "__init__", made)
-        return np.asarray(jnp.jit(lambda a, b: function(a, b))(a, b)), found
+        patch.setattr(steps.KernelStep, "__init__", record)
+        return np.asarray(jnp.jit(lambda a, b: function(a, b))(a, b)), kernels
 
 
 def operands(shape: tuple[int, int], dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +69,7 @@ def test_values(name: str, dtype: str) -> None:
     with jnp.enable_x64():
         for shape in SHAPES:
             a, b = operands(shape, dtype)
-            found, kernels = made_by(lambda x, y: function(jnp, x, y), a, b)
+            actual, kernels = result_and_kernels(lambda x, y: function(jnp, x, y), a, b)
             assert kernels
             for kernel in kernels:
                 assert kernel is not None, "a kernel is Python text"
@@ -75,7 +77,9 @@ def test_values(name: str, dtype: str) -> None:
                 assert parse_kernel(print_kernel(kernel)) == kernel
             expected = function(np, a, b)
             error = (
-                np.abs(found - expected).max() if found.dtype != bool else (found != expected).sum()
+                np.abs(actual - expected).max()
+                if actual.dtype != bool
+                else (actual != expected).sum()
             )
             assert error <= 3e-5 * (1 + np.abs(expected).max()) * (
                 1 if dtype == "complex64" else 1e-8
@@ -85,15 +89,15 @@ def test_values(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", ["functions", "rows", "columns", "products of rows", "short rows"])
 def test_numba_gives_the_same_bits(name: str) -> None:
     a, b = operands((40, 33), "complex64")
-    found, _ = made_by(lambda x, y: FUNCTIONS[name](jnp, x, y), a, b)
+    actual, _ = result_and_kernels(lambda x, y: FUNCTIONS[name](jnp, x, y), a, b)
     compiler, folder = config.compiler, config.cache_dir
     try:
         config.update("compiler", "numba")
         config.update("cache_dir", "")
         kernel_cache.clear_kernels()
-        other, _ = made_by(lambda x, y: FUNCTIONS[name](jnp, x, y), a, b)
+        other, _ = result_and_kernels(lambda x, y: FUNCTIONS[name](jnp, x, y), a, b)
     finally:
         config.update("compiler", compiler)
         config.update("cache_dir", folder)
         kernel_cache.clear_kernels()
-    assert other.tobytes() == found.tobytes()
+    assert other.tobytes() == actual.tobytes()

@@ -90,23 +90,23 @@ TEXT = 6  # kernels of these that are Python text
 def kernels(name: str) -> tuple[int, int]:
     """How many kernels of an expression are Python text, and how many there are."""
     x = jnp.asarray(np.linspace(0, 1, 2000, dtype=np.float32))
-    found = are_text(EXPRESSIONS[name], x, x)
-    return sum(found), len(found)
+    flags = are_text(EXPRESSIONS[name], x, x)
+    return sum(flags), len(flags)
 
 
 def are_text(f, *arguments) -> list[bool]:
     """Of each kernel of a function, whether it is Python text."""
-    found: list[bool] = []
+    flags: list[bool] = []
     step = plans.KernelStep.__init__
 
-    def made(self, text, *args):
-        found.append(text.kernel is None)
+    def record(self, text, *args):
+        flags.append(text.kernel is None)
         step(self, text, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans.KernelStep, "__init__", made)
+        patch.setattr(plans.KernelStep, "__init__", record)
         jnp.block_until_ready(jnp.jit(lambda *args: f(*args))(*arguments))
-    return found
+    return flags
 
 
 def test_share_of_source_kernels_does_not_grow():
@@ -255,11 +255,11 @@ def test_errors_of_both_compilers_show_the_source(compiler, function, monkeypatc
     source = numba_source(program)
     jnp.config.update("compiler", compiler)
     try:
-        with pytest.raises(CompileError, match="KeyError: 'no such value'") as found:
+        with pytest.raises(CompileError, match="KeyError: 'no such value'") as raised:
             kernel_cache.get_kernel(source, "kernel", ("f4*", "f4*"), program=program)
     finally:
         jnp.config.update("compiler", before)
-    assert source in str(found.value)
+    assert source in str(raised.value)
 
 
 def test_numba_compiles_the_same_kernels(tmp_path):
@@ -275,14 +275,14 @@ for f in (lambda y: (y * y).T.sum(0), lambda y: y[:, :3].mean(0),
           lambda y: jnp.random.bits(jnp.random.key(1), (99,))):
     print(np.asarray(jnp.jit(f)(y)).tobytes().hex())
 """
-    found = []
+    outputs = []
     for compiler in ("llvm", "numba"):
         env = {**os.environ, "ACCNP_CACHE_DIR": str(tmp_path), "ACCNP_COMPILER": compiler}
         done = subprocess.run(
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         )
-        found.append(done.stdout)
-    assert found[0] == found[1]
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
 
 
 def test_forks_wait_for_numba(tmp_path):
@@ -321,5 +321,5 @@ print((jnp.arange(5000.0) - 1).max())
 @pytest.mark.parametrize("of", ["float16", "bfloat16"])
 def test_bits_of_half_precision_are_those_of_memory(of: str):
     x = jnp.asarray(np.linspace(-3, 3, 77), of)
-    found = jnp.jit(lambda x: jnp.lax.bitcast_convert_type(x, "uint16") + 1)(x)
-    assert (np.asarray(found) == np.asarray(x).view("uint16") + 1).all()
+    actual = jnp.jit(lambda x: jnp.lax.bitcast_convert_type(x, "uint16") + 1)(x)
+    assert (np.asarray(actual) == np.asarray(x).view("uint16") + 1).all()

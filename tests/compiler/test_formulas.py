@@ -80,6 +80,8 @@ def test_types_are_those_of_numba(sign):
                 ours = dtype(expression(f"{{0}} {sign} {{1}}", both)).token
             except Unsupported:
                 continue
-            found = typing.resolve_value_type(getattr(operators, operator))
-            theirs = typing.resolve_function_type(found, (NUMBA_TYPES[a], NUMBA_TYPES[b]), {})
+            operator_type = typing.resolve_value_type(getattr(operators, operator))
+            theirs = typing.resolve_function_type(
+                operator_type, (NUMBA_TYPES[a], NUMBA_TYPES[b]), {}
+            )
             assert theirs.return_type == NUMBA_TYPES[ours], (a, sign, b)

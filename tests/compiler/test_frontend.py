@@ -75,12 +75,12 @@ def by_llvm(source, kernel, args, steps):
     texts = lower_source(
         source, "kernel", signature, (), Target(WIDTH), objects.ENTRY_ATTRIBUTES, check=True
     )
-    (address,), kept = elf_loader.load(objects.build(*texts), "accnp_entry", kernel="kernel")
+    (address,), code = elf_loader.load(objects.build(*texts), "accnp_entry", kernel="kernel")
     named = list(zip(kernel.arguments, args, strict=True))
     arrays = {a.name: x for a, x in named if isinstance(x, np.ndarray)}
     integers = {a.name: x for a, x in named if isinstance(x, int)}
     launched(address, kernel, arrays, integers, steps)
-    del kept
+    del code
     return args
 
 
@@ -93,8 +93,8 @@ def check(source, *args, steps=(0, 1), close=False):
     again = numba_source(kernel)
     ways = [by_interpreter(kernel, args, steps), by_llvm(source, kernel, args, steps)]
     ways += [by_python(again, args, steps), by_llvm(again, read(again, args), args, steps)]
-    for found in ways:
-        for x, y in zip(found, expected, strict=True):
+    for actual in ways:
+        for x, y in zip(actual, expected, strict=True):
             if close:
                 np.testing.assert_allclose(x, y, rtol=1e-5)
             else:
@@ -302,8 +302,8 @@ def test_integers_divide_as_in_python():
     for pair in ([5, 0], [-(2**63), -1]):  # 0 where Python has no answer in 64 bits
         args = np.array(pair, np.int64), np.ones(2, np.int64)
         kernel = read(source, args)
-        found = by_llvm(source, kernel, args, (0, 1))[1]
-        assert found.tolist() == [0, 0] == by_interpreter(kernel, args, (0, 1))[1].tolist()
+        actual = by_llvm(source, kernel, args, (0, 1))[1]
+        assert actual.tolist() == [0, 0] == by_interpreter(kernel, args, (0, 1))[1].tolist()
 
 
 def test_complex_numbers():
@@ -404,8 +404,8 @@ class Programs:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_match_python(seed):
-    made = Programs(seed)
-    source = made.source()
+    programs = Programs(seed)
+    source = programs.source()
     ast.parse(source)
     p = np.random.default_rng(seed).integers(-5, 20, 8)
     check(source, p, np.zeros(4, np.int64))
@@ -660,13 +660,13 @@ def test_a_kernel_calls_others():
     assert len(linked) == 1
     assert not apart
     assert '@"part"(' in text
-    (address,), kept = elf_loader.load(
+    (address,), code = elf_loader.load(
         objects.build(text, linked, apart), "accnp_entry", kernel="k"
     )
-    found = np.zeros(12)
-    launched(address, kernel, {"x": x, "y": found}, {"n": 4, "s": 3}, (0, 3))
-    np.testing.assert_array_equal(found, y)
-    del kept
+    actual = np.zeros(12)
+    launched(address, kernel, {"x": x, "y": actual}, {"n": 4, "s": 3}, (0, 3))
+    np.testing.assert_array_equal(actual, y)
+    del code
 
 
 def piecewise(x, y):
@@ -698,9 +698,9 @@ def kernel(lo, hi, x, y, out):
     kernel = read(source, (x, y, x))
     (loop,) = [s for s in statements(kernel.body) if isinstance(s, For)]
     assert all(isinstance(s, Let | Store) for s in loop.body)
-    found = by_llvm(source, kernel, (x, y, np.zeros(300)), (0, 300))[2]
+    actual = by_llvm(source, kernel, (x, y, np.zeros(300)), (0, 300))[2]
     expected = [piecewise(a, b) for a, b in zip(x, y, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_allclose(actual, expected, rtol=1e-14)
     assert result_type(mark, [np.dtype(np.float64)] * 2) == np.float64
     assert result_type(ScalarText(helper).name, [np.dtype(np.float64)]) == np.float64
 
@@ -734,15 +734,15 @@ print([m for m in ("numba", "numba.core") if m in sys.modules])
 
 
 def test_kernels_of_operations_compile_without_numba(tmp_path):
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={"PATH": "", "ACCNP_CACHE_DIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.strip() == "[]"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("width", [32, 64])

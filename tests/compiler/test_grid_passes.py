@@ -55,10 +55,10 @@ def given(n: tuple[int, int, int]) -> tuple[dict[str, np.ndarray], dict[str, int
 
 def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
     room = np.zeros(n + 16, np.float32)
-    found = room[-room.ctypes.data % 64 // 4 :][:n]
+    array = room[-room.ctypes.data % 64 // 4 :][:n]
     if values is not None:
-        found[:] = values.ravel()
-    return found
+        array[:] = values.ravel()
+    return array
 
 
 def check(kernel: Kernel, n: tuple[int, int, int], last: int, more: dict[str, int]) -> None:
@@ -97,18 +97,18 @@ def test_tiles(n: tuple[int, int, int]):
 def test_divisions_become_multiplications():
     kernel = spread(parse_kernel(NEST), 32, 1, False)
     sizes = [v for v in kernel.integers if v.name in ("n1", "n2")]
-    made, divided = divide_by_products(kernel, sizes)
+    grid_kernel, divided = divide_by_products(kernel, sizes)
     assert {v.name for v in divided} == {"n1", "n2"}
-    assert "floordiv" not in print_kernel(made)
+    assert "floordiv" not in print_kernel(grid_kernel)
     n = (2, 17, 132)
     _, integers, _ = given(n)
     factors = {}
     for k, v in enumerate(divided):
         size = integers[v.name]
         bits = 31 + (size - 1).bit_length()
-        m, s = made.integers[len(kernel.integers) + 2 * k :][:2]
+        m, s = grid_kernel.integers[len(kernel.integers) + 2 * k :][:2]
         factors |= {m.name: (1 << bits) // size + 1, s.name: bits}
-    check(made, n, int(np.prod(n)), factors)
+    check(grid_kernel, n, int(np.prod(n)), factors)
     assert divide_by_products(kernel, []) == (kernel, [])
 
 
@@ -182,19 +182,19 @@ def test_columns(apart: bool, m: int):
     y = np.zeros(n0 * n1)
     arrays = {"y": y, "x": x.ravel()}
     if not apart:
-        made = reduce_columns(kernel, 64, 4)
-        verify(made)
-        assert parse_kernel(print_kernel(made)) == made
-        run(made, arrays, integers, 0, n0 * n1)
+        grid_kernel = reduce_columns(kernel, 64, 4)
+        verify(grid_kernel)
+        assert parse_kernel(print_kernel(grid_kernel)) == grid_kernel
+        run(grid_kernel, arrays, integers, 0, n0 * n1)
     else:
-        found = reduce_columns_in_two_kernels(kernel, 64, 4)
+        split = reduce_columns_in_two_kernels(kernel, 64, 4)
         parts, tiles = -(-m // 8), -(-n0 * n1 // 32)
-        arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in found.partials}
-        verify(found.first)
-        verify(found.second)
-        more = {found.columns.name: n0 * n1, found.tiles.name: tiles}
-        run(found.first, arrays, integers | more, 0, tiles * parts)
-        run(found.second, arrays, integers | {found.parts.name: parts}, 0, n0 * n1)
+        arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in split.partials}
+        verify(split.first)
+        verify(split.second)
+        more = {split.columns.name: n0 * n1, split.tiles.name: tiles}
+        run(split.first, arrays, integers | more, 0, tiles * parts)
+        run(split.second, arrays, integers | {split.parts.name: parts}, 0, n0 * n1)
     assert (y == expected).all()
 
 
@@ -270,24 +270,24 @@ def test_rows(name: str):
     n1, plan = PLANS[name]
     n0 = 9 if plan.width < 32 else 3
     kernel = parse_kernel(ROWS)
-    made = reduce_rows(kernel, plan)
-    verify(made)
-    assert parse_kernel(print_kernel(made)) == made
-    assert ("once" in print_kernel(made)) == plan.once
-    expected, found = folded(kernel, n0, n1, 1, {}), folded(made, n0, n1, n0, {})
-    assert (found["s"] == expected["s"]).all()
-    assert (found["y"] == expected["y"]).all()
+    grid_kernel = reduce_rows(kernel, plan)
+    verify(grid_kernel)
+    assert parse_kernel(print_kernel(grid_kernel)) == grid_kernel
+    assert ("once" in print_kernel(grid_kernel)) == plan.once
+    expected, actual = folded(kernel, n0, n1, 1, {}), folded(grid_kernel, n0, n1, n0, {})
+    assert (actual["s"] == expected["s"]).all()
+    assert (actual["y"] == expected["y"]).all()
 
 
 def test_strided_rows():
     text = ROWS[: ROWS.index("    for r in")] + "  }\n}\n"
     kernel = parse_kernel(text)
-    made, down = reduce_rows_across(kernel, 0)
-    verify(made)
-    assert parse_kernel(print_kernel(made)) == made
+    grid_kernel, down = reduce_rows_across(kernel, 0)
+    verify(grid_kernel)
+    assert parse_kernel(print_kernel(grid_kernel)) == grid_kernel
     n0, n1 = 35, 70
     expected = folded(kernel, n0, n1, 1, {"": 0})
-    found = folded(made, n0, n1, 2, {down.name: 2})
-    assert (found["s"] == expected["s"]).all()
+    actual = folded(grid_kernel, n0, n1, 2, {down.name: 2})
+    assert (actual["s"] == expected["s"]).all()
     with pytest.raises(Unsupported):
         reduce_rows_across(parse_kernel(ROWS), 0)

@@ -34,15 +34,15 @@ def text_of(source, signature, lane_bytes, monkeypatch):
 
 def kernels(source, signature, monkeypatch, vectors=True):
     """The kernel with vectors of either width, and step by step."""
-    found = []
+    variants = []
     for lane_bytes in (objects.VECTOR_BYTES, 32, 0):
         text = text_of(source, signature, lane_bytes, monkeypatch)
         assert ("!accnp.vectors" in text) is (vectors and lane_bytes > 0)
         kernel_cache.clear_kernels()
         with cache_dir(""):
-            found.append(kernel_cache.get_kernel(source, "kernel", signature))
+            variants.append(kernel_cache.get_kernel(source, "kernel", signature))
         lower._templates.clear()
-    return found
+    return variants
 
 
 def run(kernel, n, *arguments):
@@ -87,7 +87,7 @@ BODIES["functions"][0][1] = "a[i] = tanh(t) + pow(abs(y[i]), x[i])"
 def test_vector_code_matches_scalar_steps_bitwise(name, monkeypatch):
     lines, out, code = BODIES[name]
     source = loop(*lines)
-    made = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch)
+    variants = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch)
     random = np.random.default_rng(0)
     for n in LENGTHS:
         x, y = (random.standard_normal(n + 1) * 20 for _ in "xy")
@@ -97,7 +97,7 @@ def test_vector_code_matches_scalar_steps_bitwise(name, monkeypatch):
         x, y = (v.astype(code) for v in (x, y))
         y[y == 0] = 1
         results = []
-        for kernel in made:
+        for kernel in variants:
             a = np.full(n + 40, 3, np.dtype(bool) if out == "b1" else out)
             run(kernel, n, a, x, y)
             assert (a[n:] == a.dtype.type(3)).all()  # nothing behind the end
@@ -125,7 +125,7 @@ def test_strided_loads_stay_in_bounds(step, code, calls, guarded, monkeypatch):
     body = f"x[i * {step}] + y[0]"
     if calls:  # so long that there is but the loop under masks
         body = " + ".join([f"f4(tanh(x[i * {step}] * {k}.0))" for k in range(1, 5)])
-    made = kernels(loop(f"a[i] = {code}({body})"), (f"{code}*",) * 3, monkeypatch)
+    variants = kernels(loop(f"a[i] = {code}({body})"), (f"{code}*",) * 3, monkeypatch)
     most = (guarded.nbytes // np.dtype(code).itemsize - 1) // abs(step) + 1
     for n in (0, 1, 2, 3, 7, 15, 16, 17, 31, 40, 63, 65, 200, most):
         reach = max(0, n - 1) * abs(step) + 1
@@ -136,7 +136,7 @@ def test_strided_loads_stay_in_bounds(step, code, calls, guarded, monkeypatch):
             first = part[-1:] if step < 0 else part[:1]
             y = np.full(1, 2, code)
             results = []
-            for kernel in made:
+            for kernel in variants:
                 a = np.full(n + 20, 3, code)
                 run(kernel, n, a, first, y)
                 assert (a[n:] == 3).all()
@@ -168,13 +168,13 @@ PLACES = {
 def test_loads_at_computed_indices(name, code, monkeypatch):
     text, places = PLACES[name]
     source = loop(f"a[i] = {code}(x[{text}] * 2.0)", arguments="a, x, y, n")
-    made = kernels(source, (f"{code}*", f"{code}*", "f4*", "i8"), monkeypatch)
+    variants = kernels(source, (f"{code}*", f"{code}*", "f4*", "i8"), monkeypatch)
     random = np.random.default_rng(3)
     x = random.standard_normal(1100).astype(code)
     for count in (0, 1, 5, 16, 17, 33, 64, 70, 150):
         y = random.integers(0, 150, count + 1)
         expected = x[places(np.arange(count), y, 5)] * 2
-        for kernel in made:
+        for kernel in variants:
             a = np.full(count + 20, 3, code)
             run(kernel, count, a, x, y.astype(np.float32), 5)
             np.testing.assert_array_equal(a[:count], expected)
@@ -284,16 +284,16 @@ def kernel(lo, hi, a, x, y, n1):
         assert "!accnp.vectors" in text
         assert "masked" not in text
     x, y = (np.arange(3 * n, dtype=np.float32) + k for k in (0, 1))
-    wanted = x.reshape(3, n) * y[::3] + np.sqrt(y[:n][::-1])
+    expected = x.reshape(3, n) * y[::3] + np.sqrt(y[:n][::-1])
     views = [guarded.view(np.float32)[-len(v) :] for v in (x, y)]
     for kernel in kernels(source, signature, monkeypatch):
         for operand in (0, 1):  # each at the end of memory once
-            given = [x, y]
-            given[operand] = views[operand]
+            operands = [x, y]
+            operands[operand] = views[operand]
             views[operand][:] = (x, y)[operand]
             a = np.full(3 * n + 16, -1, np.float32)
-            run(kernel, 3, a, *given, n)
-            assert np.array_equal(a[: 3 * n], wanted.ravel())
+            run(kernel, 3, a, *operands, n)
+            assert np.array_equal(a[: 3 * n], expected.ravel())
             assert np.all(a[3 * n :] == -1)
 
 
@@ -365,10 +365,10 @@ def test_nontemporal_stores_to_two_arrays_need_whole_lines(monkeypatch):
     """Where they are two vectors, lines of several results left before they were whole."""
     both = loop("t = x[i] + y[i]", "a[i] = t", "x[i] = t * t")
     for source, ways in ((loop("a[i] = x[i] + y[i]"), (True, True)), (both, (True, False))):
-        for width, wanted in zip((64, 32), ways, strict=True):
+        for width, is_nontemporal in zip((64, 32), ways, strict=True):
             text = text_of(source, ("f4*",) * 3, width, monkeypatch)
-            assert ("!nontemporal" in text) is wanted
-            if wanted:  # a line at least
+            assert ("!nontemporal" in text) is is_nontemporal
+            if is_nontemporal:  # a line at least
                 assert "<16 x float>" in text or "<32 x float>" in text
 
 

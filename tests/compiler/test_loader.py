@@ -65,8 +65,8 @@ def addresses(request, monkeypatch):
         monkeypatch.setattr(elf_loader, "_JUMPS", {})  # no machine is known
     else:
         monkeypatch.setattr(objects, "link", None)
-    found, keep = elf_loader.load(data, *SYMBOLS)
-    yield dict(zip(SYMBOLS, found, strict=True))
+    symbol_addresses, keep = elf_loader.load(data, *SYMBOLS)
+    yield dict(zip(SYMBOLS, symbol_addresses, strict=True))
     del keep
 
 

@@ -68,24 +68,24 @@ def leaves(tree):
 def calls_its_kernels(monkeypatch):
     """A list that gets, for each kernel that is lowered from now on, whether it calls others
     instead of inlining them."""
-    made = []
+    calls = []
     lower = program.lower_source
 
     def watched(*args):
         lowered = lower(*args)
-        made.append(DRIVER in lowered[0])
+        calls.append(DRIVER in lowered[0])
         return lowered
 
     monkeypatch.setattr(program, "lower_source", watched)
-    return made
+    return calls
 
 
 def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(held, monkeypatch):
-    made = calls_its_kernels(monkeypatch)
+    calls = calls_its_kernels(monkeypatch)
     accnp.block_until_ready(accnp.jit(bodies(1))(*STATE))
-    assert not any(made)
+    assert not any(calls)
     accnp.block_until_ready(accnp.jit(bodies(16))(*STATE))
-    assert any(made)
+    assert any(calls)
 
 
 def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):

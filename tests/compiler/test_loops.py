@@ -161,7 +161,7 @@ def test_steps_may_write_several_places_that_no_other_step_does():
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("malformed", "message"),
     [
         (kernel(Store(X, STEP, Const(1.0, F4))), "i is used where it is not defined"),
         (kernel(Store(X, LO, Const(1.0, F8))), "an element of x is f8 instead of f4"),
@@ -213,9 +213,9 @@ def test_steps_may_write_several_places_that_no_other_step_does():
         ),
     ],
 )
-def test_malformed_kernels_are_refused(made: Kernel, message: str):
+def test_malformed_kernels_are_refused(malformed: Kernel, message: str):
     with pytest.raises(VerificationError, match=message):
-        verify(made)
+        verify(malformed)
 
 
 def test_a_step_that_depends_on_another_may_be_written_in_order():

@@ -15,16 +15,16 @@ CALLS = sorted(op.name for op in LOWERED if op.lowering.gpu)
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_writers_take_operands_results_and_parameters(name):
-    found = writer(name)
-    assert found is not None
-    assert [*inspect.signature(found).parameters] == ["operands", "results", "p"]
+    function = writer(name)
+    assert function is not None
+    assert [*inspect.signature(function).parameters] == ["operands", "results", "p"]
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_of_the_gpu_library_take_the_library_first(name):
-    found = gpu_call_of(OPS[name])
-    assert found is not None
-    assert next(iter(inspect.signature(found).parameters)) == "xp"
+    function = gpu_call_of(OPS[name])
+    assert function is not None
+    assert next(iter(inspect.signature(function).parameters)) == "xp"
 
 
 def test_ops_that_are_fused_have_no_lowering():

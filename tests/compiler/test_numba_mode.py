@@ -97,19 +97,19 @@ def test_loops_call_functions_for_vectors(name, of):
         scope,
     )
     pointer = types.CPointer(functions.NUMBA_TYPES[of])
-    made = njit(types.void(types.int64, types.int64, pointer, pointer))(scope["kernel"])
-    (text,) = made.inspect_llvm().values()
+    dispatcher = njit(types.void(types.int64, types.int64, pointer, pointer))(scope["kernel"])
+    (text,) = dispatcher.inspect_llvm().values()
     assert re.search(rf"call <\d+ x (float|double)> @accnp_{name}_{of}_x\d+\(", text)
 
 
 @pytest.fixture
 def compiled(monkeypatch):
     """The functions for C that Numba compiles during a test."""
-    made = []
+    kernels = []
 
     def compile_kernel(*args):
-        made.append(compile_before(*args))
-        return made[-1]
+        kernels.append(compile_before(*args))
+        return kernels[-1]
 
     compile_before = numba_compile._compile
     monkeypatch.setattr(numba_compile, "_compile", compile_kernel)
@@ -117,7 +117,7 @@ def compiled(monkeypatch):
     config.update("compiler", "numba")
     kernel_cache.clear_kernels()
     engine._plans.clear()
-    yield made
+    yield kernels
     config.update("compiler", before)
     kernel_cache.clear_kernels()
     engine._plans.clear()
@@ -133,8 +133,8 @@ def seven_points(x):
 def test_many_buffers_are_vectorized(compiled):
     """LLVM knows that nine buffers do not overlap, and does not compare them at run time."""
     x = jnp.arange(1000, dtype="float32").reshape(10, 10, 10)
-    found = np.asarray(seven_points(x))
-    np.testing.assert_array_equal(found, seven_points(np.asarray(x)))
+    actual = np.asarray(seven_points(x))
+    np.testing.assert_array_equal(actual, seven_points(np.asarray(x)))
     text = "\n".join([m.inspect_llvm() for m in compiled])
     assert re.search(r"fadd <\d+ x float>", text)
     assert "memcheck" not in text

@@ -175,10 +175,10 @@ def test_values_match_array_functions(module: ModuleType, name: str, count: int,
         for dtype in TYPES:
             if not x64 and dtype in ("int64", "float64"):
                 continue
-            given = operands(dtype, count)
+            arrays = operands(dtype, count)
             if name in ("power", "left_shift", "right_shift", "gcd", "lcm"):
-                given[1] = abs(given[1])  # negative exponents and shifts have no meaning
-            xs = given if module is np else [jnp.asarray(x) for x in given]
+                arrays[1] = abs(arrays[1])  # negative exponents and shifts have no meaning
+            xs = arrays if module is np else [jnp.asarray(x) for x in arrays]
             try:
                 expected = np.asarray(f(*xs))
             except (TypeError, ValueError):

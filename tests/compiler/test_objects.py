@@ -110,8 +110,8 @@ def test_kernels_of_the_library_come_first_and_those_that_wait_for_them_last(mon
 
     def in_turn(tasks):
         for task in tasks:
-            asked = task.args[0] if task.func is library.load else task.func.__self__.text.source
-            seen.append(asked if asked == "gemm_f4" else sorted(library.called_by(asked)))
+            source = task.args[0] if task.func is library.load else task.func.__self__.text.source
+            seen.append(source if source == "gemm_f4" else sorted(library.called_by(source)))
             task()
 
     monkeypatch.setattr(execute, "in_parallel", in_turn)
@@ -130,8 +130,8 @@ def test_a_compiled_kernel_leaves_little_for_the_collector():
         gc.collect()
         before = counters()["compiles"]
         f(x).block_until_ready()
-        made = counters()["compiles"] - before
-        return gc.collect() / made if made else 0
+        compiles = counters()["compiles"] - before
+        return gc.collect() / compiles if compiles else 0
 
     x = jnp.asarray(np.ones((32, 32), np.float32))
     with cache_dir(""):

@@ -64,10 +64,10 @@ def test_sizes_are_fixed(n: int):
     assert ("reduce" in text) == (n > 0)
     assert "n0" not in body_of(text)
     x = np.linspace(-1, 1, 3 * n, dtype=np.float32)
-    found = np.zeros((2, 3), np.float32)
-    for k, out in zip((kernel, sized), found, strict=True):
+    outputs = np.zeros((2, 3), np.float32)
+    for k, out in zip((kernel, sized), outputs, strict=True):
         run(k, {"a0": x, "a1": out}, {"n0": n}, 0, 3)
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.parametrize(("n", "left"), [(1, "a[0:i8] = 2.0:f4"), (2, "a[0:i8] = 3.0:f4")])
@@ -84,10 +84,10 @@ def test_conditions_of_sizes_are_decided(n: int, left: str):
 
 
 def test_indices_are_inlined():
-    found = print_kernel(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, f4(q))"))))
-    assert "let q" not in found
-    assert "a0[<n0*o + 1*b + 1*j + 0>]" in found
-    assert "mul(t, f4(<1*b + 1*j + 0>))" in found
+    text = print_kernel(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, f4(q))"))))
+    assert "let q" not in text
+    assert "a0[<n0*o + 1*b + 1*j + 0>]" in text
+    assert "mul(t, f4(<1*b + 1*j + 0>))" in text
 
 
 def test_non_affine_products_are_not_inlined():
@@ -99,20 +99,20 @@ def test_non_affine_products_are_not_inlined():
       }
     }
     """
-    found = inline_indices(parse_kernel(text))
-    verify(found)
-    assert "let q" in print_kernel(found)
+    inlined = inline_indices(parse_kernel(text))
+    verify(inlined)
+    assert "let q" in print_kernel(inlined)
 
 
 def test_reductions_of_memory_need_no_buffer():
-    found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "t"))))
-    assert "reduction sum r: f4 = a0[<n0*o + 1*b + 0>] extent m" in print_kernel(found)
-    assert not found.stack
+    lowered = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "t"))))
+    assert "reduction sum r: f4 = a0[<n0*o + 1*b + 0>] extent m" in print_kernel(lowered)
+    assert not lowered.stack
 
 
 def test_reductions_of_values_use_a_buffer():
-    found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, t)"))))
-    text = body_of(print_kernel(found))
+    lowered = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, t)"))))
+    text = body_of(print_kernel(lowered))
     assert text.startswith("stack r_values: f4[1024]")
     assert "for j in 0:i8..m independent {" in text
     assert "r_values[j] = mul(t, t) }" in text
@@ -138,10 +138,10 @@ def test_several_reductions_share_their_steps():
       y[lo] = add(f4(r), add(s, add(w, z)))
     }
     """
-    found = run_passes(parse_kernel(text), TARGET, upto("lower_reductions"), check=True)
-    text = body_of(print_kernel(found))
+    lowered = run_passes(parse_kernel(text), TARGET, upto("lower_reductions"), check=True)
+    text = body_of(print_kernel(lowered))
     assert "unused" not in text
-    assert [b.name for b in found.stack] == ["s_values"]
+    assert [b.name for b in lowered.stack] == ["s_values"]
     assert "reduction sum wide r: f8 = a[0:i8] extent n" in text
     assert "reduction max s: f4 = s_values[0:i8] extent n" in text
     assert "reduction min w: f4 = s_values[0:i8] extent n" in text
@@ -159,21 +159,21 @@ def test_reduction_reads_memory_before_the_steps_change_it():
       y[lo] = r
     }
     """
-    found = run_passes(parse_kernel(text), TARGET, check=True)
-    assert "reduction sum r: f4 = r_values[0:i8] extent n" in print_kernel(found)
+    lowered = run_passes(parse_kernel(text), TARGET, check=True)
+    assert "reduction sum r: f4 = r_values[0:i8] extent n" in print_kernel(lowered)
 
 
 def test_reductions_at_computed_indices_use_a_buffer():
     rows = ROWS.replace("let q: i8 = <1*b + 1*j + 0>", "let q: i8 = mul(j, j)")
     rows = rows.replace("<n0*o + 1*q + 0>", "<1*j + 1*q + 0>").replace("VALUE", "t")
-    found = run_passes(parse_kernel(rows), TARGET, check=True)
-    assert "stack r_values: f4[1024]" in print_kernel(found)
+    lowered = run_passes(parse_kernel(rows), TARGET, check=True)
+    assert "stack r_values: f4[1024]" in print_kernel(lowered)
 
 
 def test_buffers_of_reductions_have_new_names():
     rows = ROWS.replace("VALUE", "mul(t, t)").replace("a0", "r_values")
-    found = run_passes(parse_kernel(rows), TARGET, check=True)
-    assert "stack r_values_0: f4[1024]" in print_kernel(found)
+    lowered = run_passes(parse_kernel(rows), TARGET, check=True)
+    assert "stack r_values_0: f4[1024]" in print_kernel(lowered)
 
 
 MAP = """
@@ -211,9 +211,9 @@ def test_loops_over_buffers_on_the_stack_need_no_mask():
       for i2 in 0:i8..n independent { t[i2] = a[i2] }
     }
     """
-    found = print_kernel(vectorize(parse_kernel(text), 64))
-    assert "for i in 0:i8..n independent vector(16, whole)" in found
-    assert "for i2 in 0:i8..n independent vector(16, tail)" in found
+    vectorized = print_kernel(vectorize(parse_kernel(text), 64))
+    assert "for i in 0:i8..n independent vector(16, whole)" in vectorized
+    assert "for i2 in 0:i8..n independent vector(16, tail)" in vectorized
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ kernel k(a: f4[], b: f4[], y: f4[], z: f4[], n, rows) for lo..hi {
 
 
 def test_rows_are_joined_four_at_a_time():
-    found = run_passes(
+    lowered = run_passes(
         parse_kernel(COLUMNS.replace("STORE", "")), TARGET, upto("join_rows"), check=True
     )
-    text = print_kernel(found)
+    text = print_kernel(lowered)
     group = text[text.index("step 4 {") : text.index("for r in rest..rows {")]
     assert group.count("= b[") == group.count("= a[") == 4
     assert group.count("sums[j_0_0] = ") == 1
@@ -306,15 +306,15 @@ def test_other_rows_are_joined_one_after_the_other(old: str, new: str):
 def test_joined_rows_have_the_same_bits(rows: int):
     kernel = parse_kernel(COLUMNS.replace("STORE", "z[<1*j_0 + n*r + 0>] = neg(u)"))
     assert "step 4" in print_kernel(run_passes(kernel, TARGET, check=True))
-    found = []
+    outputs = []
     for count in (0, len(pipeline.PASSES)):
         rng = np.random.default_rng(0)
         a, b = (rng.normal(size=n).astype(np.float32) for n in (77, 11))
         y, z = np.zeros(7, np.float32), np.zeros(77, np.float32)
         done = run_passes(kernel, TARGET, count)
         run(done, {"a": a, "b": b, "y": y, "z": z}, {"n": 7, "rows": rows}, 0, 1)
-        found.append(y.tobytes() + z.tobytes())
-    assert found[0] == found[1]
+        outputs.append(y.tobytes() + z.tobytes())
+    assert outputs[0] == outputs[1]
 
 
 SHORT = """
@@ -336,16 +336,16 @@ kernel k(a: f4[], y: f4[], z: f4[], s) for lo..hi {
 
 
 def test_short_loops_are_unrolled():
-    found = unroll(parse_kernel(SHORT))
-    verify(found)
-    text = body_of(print_kernel(found))
+    unrolled = unroll(parse_kernel(SHORT))
+    verify(unrolled)
+    text = body_of(print_kernel(unrolled))
     assert text.count("for ") == 1
     assert text.count("= a[") == 3  # both passes read the same
     assert text.count("add(t_2, f4(lo))") == 1
     assert "a[<3*i + 0>]" in text
     assert "a[<3*i + 2*s + 0>]" in text
     assert text.index("y[<3*i + 0>] = ") > text.rindex(" = a[")
-    assert "vector" not in print_kernel(vectorize(found, 64))  # stores are apart
+    assert "vector" not in print_kernel(vectorize(unrolled, 64))  # stores are apart
 
 
 def test_loops_that_are_not_unrolled():
@@ -361,8 +361,8 @@ def test_loops_that_are_not_unrolled():
     """
     kernel = parse_kernel(text)
     assert unroll(kernel) == kernel
-    found = print_kernel(vectorize(kernel, 64))
-    assert "for j in 0:i8..3:i8 independent vector(4, tail) {" in found
+    vectorized = print_kernel(vectorize(kernel, 64))
+    assert "for j in 0:i8..3:i8 independent vector(4, tail) {" in vectorized
 
 
 @pytest.mark.parametrize(
@@ -397,12 +397,12 @@ def test_memory_that_is_written_is_read_again():
     }
     """
     kernel = parse_kernel(text)
-    found = []
+    outputs = []
     for k in (kernel, unroll(kernel)):
         a, y = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
         run(k, {"a": a, "y": y}, {}, 0, 4)
-        found.append(a.tobytes() + y.tobytes())
-    assert found[0] == found[1]
+        outputs.append(a.tobytes() + y.tobytes())
+    assert outputs[0] == outputs[1]
 
 
 def test_division_of_long_integers_has_no_vectors():

@@ -99,10 +99,10 @@ def test_the_name_of_the_private_folder_may_be_taken(tmp_path, instead, taken):
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="kernels are kept in"):
-        found = private_folder(str(folder))
-    assert found is not None
-    assert found != str(name)
-    assert os.stat(found).st_mode & 0o777 == 0o700
+        private = private_folder(str(folder))
+    assert private is not None
+    assert private != str(name)
+    assert os.stat(private).st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "endless link", "writable", "socket", "large"])
@@ -159,16 +159,16 @@ def test_files_of_killed_writers_are_removed(tmp_path):
 def test_relative_values_of_xdg_cache_home_are_ignored(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "ACCNP_CACHE_DIR"}
     code = "from accnp.config import config; print(config.cache_dir)"
-    for given in ("cache", "./x", "..", ""):
-        found = subprocess.run(
+    for cache_home in ("cache", "./x", "..", ""):
+        process = subprocess.run(
             [sys.executable, "-c", code],
-            env={**environment, "HOME": str(tmp_path), "XDG_CACHE_HOME": given},
+            env={**environment, "HOME": str(tmp_path), "XDG_CACHE_HOME": cache_home},
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert found.stdout.strip() == str(tmp_path / ".cache" / "accnp")
+        assert process.stdout.strip() == str(tmp_path / ".cache" / "accnp")
 
 
 def test_cache_key_contains_cpuid_features():

@@ -22,7 +22,7 @@ KNOWN = {"_replace", "_asdict", "_fields", "_is_owned"}
 
 @pytest.mark.parametrize("folder", ["llvm", "numba"])
 def test_private_names_are_in_one_file(folder):
-    found = []
+    uses = []
     for path in sorted((COMPILER / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Attribute) or path.name == "private.py":
@@ -30,8 +30,8 @@ def test_private_names_are_in_one_file(folder):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             private = node.attr.startswith("_") and not node.attr.startswith("__")
             if private and not own and node.attr not in KNOWN:
-                found.append(f"{path.name}:{node.lineno}: {node.attr}")
-    assert found == []
+                uses.append(f"{path.name}:{node.lineno}: {node.attr}")
+    assert uses == []
 
 
 def test_the_lock_of_the_compiler_is_reentrant():
@@ -73,9 +73,9 @@ def test_instructions_and_attributes_as_text():
     b = ir.IRBuilder(function.append_basic_block())
     llvm_private.insert_line(b, "%x = add i32 1, 2")
     b.ret_void()
-    found = str(binding.parse_assembly(str(module)))
-    assert "%x = add i32 1, 2" in found, LLVMLITE
-    assert '"some-attribute"="x"' in found, LLVMLITE
+    text = str(binding.parse_assembly(str(module)))
+    assert "%x = add i32 1, 2" in text, LLVMLITE
+    assert '"some-attribute"="x"' in text, LLVMLITE
 
 
 def test_the_lock_of_llvmlite():

@@ -58,26 +58,26 @@ def neighbors(text: str, kind: str, rows: int, m: int, by: str) -> tuple[np.ndar
     if by == "rows":
         x = rng.integers(-9, 9, rows * (m + 3)).astype(KINDS[kind])
     steps = (0, rows) if by == "rows" else (1, m)
-    found = []
+    outputs = []
     for native in (False, True):
         out = np.zeros(rows * (m + 1), KINDS[kind])
         arrays = {"a0": out, "a1": x, "a2": x[1:], "a3": x[2:]}
         if native:
-            address, kept = by_llvm(kernel)
+            address, code = by_llvm(kernel)
             launched(address, kernel, arrays, integers, steps)
-            assert kept is not None
+            assert code is not None
         else:
             interpreted(kernel, arrays, integers, steps)
-        found.append(out)
-    return found[0], found[1]
+        outputs.append(out)
+    return outputs[0], outputs[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m", [1, 2, 7, 8, 9, 15, 16, 17, 23, 31, 33, 64, 100, 299])
 @pytest.mark.parametrize(("by", "text"), [("rows", ROWS), ("flat", FLAT)])
 def test_results_are_those_of_separate_loads(kind: str, m: int, by: str, text: str) -> None:
-    expected, found = neighbors(text, kind, 3, m, by)
-    np.testing.assert_array_equal(found, expected)
+    expected, actual = neighbors(text, kind, 3, m, by)
+    np.testing.assert_array_equal(actual, expected)
     assert m < 3 or np.any(expected)
 
 
@@ -183,6 +183,6 @@ def test_kernels_of_loops_are_printed_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(launches, "numba_source", record)
     x = np.random.default_rng(3).random((90, 77))
-    got = accnp.jit(lambda x: accnp.lax.fori_loop(0, 2, advance, x))(x)
+    actual = accnp.jit(lambda x: accnp.lax.fori_loop(0, 2, advance, x))(x)
     assert len(printed) == len(set(printed)) == 2  # the update and the copy of its result
-    assert np.isfinite(got).all()
+    assert np.isfinite(actual).all()

@@ -40,11 +40,11 @@ def arrays(n: int, shift: int = 0) -> dict[str, np.ndarray]:
     def placed(x: np.ndarray) -> np.ndarray:
         room = np.zeros(x.nbytes + 128, np.uint8)
         begin = -room.ctypes.data % 64 + shift * x.itemsize
-        found = room[begin : begin + x.nbytes].view(x.dtype)
-        found[:] = x
-        return found
+        view = room[begin : begin + x.nbytes].view(x.dtype)
+        view[:] = x
+        return view
 
-    given = {
+    values = {
         "a": rng.random(n) < 0.5,
         "b": rng.standard_normal(n).astype(np.float32),
         "c": rng.standard_normal(3 * n + 2),
@@ -53,7 +53,7 @@ def arrays(n: int, shift: int = 0) -> dict[str, np.ndarray]:
         "x": np.zeros(n),
         "y": np.zeros(n, np.float32),
     }
-    return {name: placed(x) for name, x in given.items()}
+    return {name: placed(x) for name, x in values.items()}
 
 
 def dealt(way: str, threads: int = 8) -> Kernel:
@@ -66,12 +66,12 @@ def dealt(way: str, threads: int = 8) -> Kernel:
 @pytest.mark.parametrize("n", [1, 3, 4, 32, 71])
 @pytest.mark.parametrize("way", WAYS)
 def test_all_elements_are_computed_as_before(way: str, n: int, shift: int):
-    expected, found = arrays(n, shift), arrays(n, shift)
+    expected, actual = arrays(n, shift), arrays(n, shift)
     run(parse_kernel(MAP), expected, {"s": 3}, 0, n)
-    run(dealt(way), found, {"s": 3}, 0, n)
+    run(dealt(way), actual, {"s": 3}, 0, n)
     for name, x in expected.items():
-        assert (x == found[name]).all(), name
-    assert found["x"].any()
+        assert (x == actual[name]).all(), name
+    assert actual["x"].any()
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -48,7 +48,7 @@ def test_random_stencils(seed: int) -> None:
         return b.at[target].set(value(a)), a
 
     with jax.enable_x64(True):
-        found = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, step, (a, b)))(x, y)
+        actual = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, step, (a, b)))(x, y)
     a, b = x.copy(), y.copy()
     for _ in range(3):
         if in_place:
@@ -56,8 +56,8 @@ def test_random_stencils(seed: int) -> None:
         else:
             b[target] = value(a)
             a, b = b, a
-    np.testing.assert_array_equal(found[0], a)
-    np.testing.assert_array_equal(found[1], b)
+    np.testing.assert_array_equal(actual[0], a)
+    np.testing.assert_array_equal(actual[1], b)
 
 
 def five_points(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:

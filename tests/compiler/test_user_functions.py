@@ -76,14 +76,14 @@ def by_python(text: str, arrays):
     tree = ast.fix_missing_locations(_Literals().visit(ast.parse(text)))
     scope: dict = {"np": np}
     exec(compile(tree, "<reference>", "exec"), scope)
-    found = []
+    results = []
     with np.errstate(all="ignore"):
         for values in zip(*arrays, strict=True):
             try:
-                found.append(scope["f"](*values))
+                results.append(scope["f"](*values))
             except (NameError, ZeroDivisionError):  # of the index of a loop, which is an int
-                found.append(None)
-    return found
+                results.append(None)
+    return results
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
@@ -94,11 +94,11 @@ def test_random_functions_match_python(first):
         text = generated_function(seed, ["a0", "a1"])
         arrays = [(FLOATS if k is np.float64 else WHOLE).astype(k) for k in kinds]
         expected = by_python(text, arrays)
-        found = computed(defined(text, f"<generated {seed}>"), *arrays)
-        for x, y in zip(found, expected, strict=True):
+        actual = computed(defined(text, f"<generated {seed}>"), *arrays)
+        for x, y in zip(actual, expected, strict=True):
             if y is not None:
                 compared += 1
-                np.testing.assert_array_equal(x, np.asarray(y).astype(found.dtype), text)
+                np.testing.assert_array_equal(x, np.asarray(y).astype(actual.dtype), text)
     assert compared > 40
 
 
@@ -108,9 +108,9 @@ def test_names_have_the_types_of_numba():
     for x in numbers.values():
         for y in numbers.values():
             expected = context.unify_types(from_dtype(x.numpy), from_dtype(y.numpy))
-            found = common_type([x, y])
-            assert isinstance(found, DType)
-            assert from_dtype(found.numpy) == expected
+            actual = common_type([x, y])
+            assert isinstance(actual, DType)
+            assert from_dtype(actual.numpy) == expected
 
 
 def returns_from_loops(x, n):
@@ -217,10 +217,10 @@ def test_loops_match_numba_semantics(function):
         x, n = (v.astype(k) for v, k in zip((FLOATS, WHOLE), kinds, strict=True))
         n = np.minimum(n, 9).astype(kinds[1])
         expected = [compiled(a, b) for a, b in zip(x, n, strict=True)]
-        found = computed(function, x, n)
-        np.testing.assert_array_equal(found, expected)
-        actual = compiled.nopython_signatures[-1].return_type
-        assert from_dtype(found.dtype) == numba.types.unliteral(actual), (function, kinds)
+        actual = computed(function, x, n)
+        np.testing.assert_array_equal(actual, expected)
+        numba_type = compiled.nopython_signatures[-1].return_type
+        assert from_dtype(actual.dtype) == numba.types.unliteral(numba_type), (function, kinds)
 
 
 def halved(n):
@@ -367,15 +367,15 @@ print([m for m in ("numba", "numba.core") if m in sys.modules])
 def test_loops_of_users_compile_without_numba(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(file)],
         env={"PATH": "", "ACCNP_CACHE_DIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.split("\n")[1] == "[]"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split("\n")[1] == "[]"
 
 
 def doubled(x):
@@ -389,5 +389,5 @@ def one_half(x):
 def test_kernels_call_several_functions():
     double, halve = jnp.kernel(doubled), jnp.kernel(one_half)
     x = np.linspace(-1, 1, 50, dtype=np.float32)
-    found = jnp.jit(lambda x: double(x) + halve(x))(x)
-    np.testing.assert_allclose(found, x * 2.5, rtol=1e-6)
+    actual = jnp.jit(lambda x: double(x) + halve(x))(x)
+    np.testing.assert_allclose(actual, x * 2.5, rtol=1e-6)

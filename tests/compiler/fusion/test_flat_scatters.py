@@ -38,9 +38,9 @@ def wanted(how, mode, x, index, u):
 
 def ways(f, *arguments):
     """The value under jit, which is that of eager code."""
-    got, eager = accnp.jit(f)(*arguments), f(*arguments)
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(eager))
-    return np.asarray(got)
+    actual, eager = accnp.jit(f)(*arguments), f(*arguments)
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(eager))
+    return np.asarray(actual)
 
 
 def coordinates(f, *arguments):
@@ -48,8 +48,8 @@ def coordinates(f, *arguments):
     text = str(accnp.inspect(accnp.jit(f))(*arguments))
     program = text.split("-- program")[1].split("-- fusion")[0]
     lines = {line.split(":")[0]: line for line in program.splitlines() if line[:1] == "%"}
-    found = [m[1] for m in map(re.compile(r"= scatter\w* %\d+ (%\d+)").search, lines.values()) if m]
-    return [int(lines[name].split("]")[0].split(",")[-1]) for name in found]
+    names = [m[1] for m in map(re.compile(r"= scatter\w* %\d+ (%\d+)").search, lines.values()) if m]
+    return [int(lines[name].split("]")[0].split(",")[-1]) for name in names]
 
 
 @pytest.mark.parametrize("how", [*NUMPY, "set"])
@@ -74,9 +74,9 @@ def test_indices_of_other_dtypes(dtype):
     x, u = np.zeros(SHAPE[:2], np.float32), RNG.standard_normal(N).astype(np.float32)
     index = [abs(i).astype(dtype) for i in places(*SHAPE[:2])]
     with accnp.enable_x64(True):
-        got = ways(lambda u, *index: jnp.zeros(SHAPE[:2], "float32").at[index].add(u), u, *index)
+        actual = ways(lambda u, *index: jnp.zeros(SHAPE[:2], "float32").at[index].add(u), u, *index)
     np.testing.assert_array_equal(
-        got, wanted("add", "drop", x, [i.astype(np.int64) for i in index], u)
+        actual, wanted("add", "drop", x, [i.astype(np.int64) for i in index], u)
     )
 
 
@@ -84,9 +84,9 @@ def test_indices_far_out_of_bounds():
     far = np.array([2**31 - 1, -(2**31), 2**33, -(2**33) + 1, 2**32], np.int64)
     i, j = np.resize(far, N), np.arange(N) % 17
     with accnp.enable_x64(True):
-        got = ways(lambda i, j: jnp.zeros((13, 17)).at[i, j].add(1.0), i, j)
+        actual = ways(lambda i, j: jnp.zeros((13, 17)).at[i, j].add(1.0), i, j)
         swapped = ways(lambda i, j: jnp.zeros((17, 13)).at[j, i].add(1.0), i, j)
-    assert not got.any()
+    assert not actual.any()
     assert not swapped.any()
 
 

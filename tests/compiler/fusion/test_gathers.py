@@ -120,9 +120,9 @@ SLICES = {
 @pytest.mark.parametrize("name", SLICES)
 def test_reduction_reads_slice_without_copy(name):
     f, steps = SLICES[name]
-    found = steps_of(lambda x, i: f(jnp, x, i), X, np.int32(3))
+    actual = steps_of(lambda x, i: f(jnp, x, i), X, np.int32(3))
     places = "dynamic_slice" in steps  # these kernels compute where it begins
-    assert (found[found.index("dynamic_slice") :] if places else found) == steps
+    assert (actual[actual.index("dynamic_slice") :] if places else actual) == steps
     ours, theirs = jnp.jit(lambda x, i: f(jnp, x, i)), jax.jit(lambda x, i: f(jax, x, i))
     for i in np.array([0, 3, -1, -90, 90], np.int32):
         expected = jax.tree.leaves(theirs(X, i))
@@ -155,6 +155,6 @@ def test_gathers_of_one_value_per_row():
         return x.sum(1) * t[i] + t[i], x - t[i][:, None] * x.max(1, keepdims=True)
 
     for function in (inner, lambda x, t, i: x * 2 + (x.sum(1) * t[i])[:, None]):
-        found, expected = jnp.jit(function)(x, t, rows), function(x, t, rows)
-        for a, b in zip(jnp.tree.leaves(found), jnp.tree.leaves(expected), strict=True):
+        actual, expected = jnp.jit(function)(x, t, rows), function(x, t, rows)
+        for a, b in zip(jnp.tree.leaves(actual), jnp.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)

@@ -29,8 +29,8 @@ def test_kernel_stores_into_the_slice():
 
 def test_dead_buffers_of_the_program_are_updated_in_place():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
-    made, update = steps_of(lambda x, y: jnp.cumsum(y).at[1:-1].set(stencil(x)), x, y)
-    assert len(made.allocs) == 1
+    kernel_step, update = steps_of(lambda x, y: jnp.cumsum(y).at[1:-1].set(stencil(x)), x, y)
+    assert len(kernel_step.allocs) == 1
     assert [over for *_, over in update.updated_slots] == [True]
 
 
@@ -77,12 +77,12 @@ def test_loops_write_their_carry_in_place():
 
     a, b = np.random.default_rng(0).normal(size=(2, n)).astype("f4")
     f = jnp.jit(lambda a, b: lax.fori_loop(0, times, step, (a, b)))
-    found = f(a, b)
+    actual = f(a, b)
     for _ in range(times):
         b[1:-1] = np.float32(0.25) * (a[:-2] + 2 * a[1:-1] + a[2:])
         a[1:-1] = np.float32(0.25) * (b[:-2] + 2 * b[1:-1] + b[2:])
-    np.testing.assert_array_equal(found[0], a)
-    np.testing.assert_array_equal(found[1], b)
+    np.testing.assert_array_equal(actual[0], a)
+    np.testing.assert_array_equal(actual[1], b)
     text = f.lower(a, b).as_text()
     assert text.count("at(c") == 6  # two stores and four loads; no kernel that copies
 
@@ -155,12 +155,12 @@ def test_random_updates_match_numpy(seed):
     expected = Updates(seed).run(x, y, by_numpy)
     ours = lambda a, key, value: a.at[key].set(value)  # noqa: E731
     f = lambda x, y: Updates(seed).run(x, y, ours)  # noqa: E731
-    given = jnp.asarray(x), jnp.asarray(y)
-    for found in (f(*given), jnp.jit(f)(x, y), jnp.jit(f, donate_argnums=(0, 1))(x + 0, y + 0)):
-        for a, b in zip(found, expected, strict=True):
+    inputs = jnp.asarray(x), jnp.asarray(y)
+    for actual in (f(*inputs), jnp.jit(f)(x, y), jnp.jit(f, donate_argnums=(0, 1))(x + 0, y + 0)):
+        for a, b in zip(actual, expected, strict=True):
             np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(given[0], x)
-    looped = lax.fori_loop(0, 2, lambda _, xy: tuple(f(*xy)[-2:]), given)
+    np.testing.assert_array_equal(inputs[0], x)
+    looped = lax.fori_loop(0, 2, lambda _, xy: tuple(f(*xy)[-2:]), inputs)
     a, b = x, y
     for _ in range(2):
         a, b = Updates(seed).run(a, b, by_numpy)[-2:]
@@ -172,10 +172,10 @@ def test_plans_are_shared_for_different_indices():
     """Programs that are recorded without `jit` share a plan, whatever numbers are in them."""
     x, y = jnp.arange(6.0), jnp.ones(6)
     for i in range(4):
-        found = lax.dynamic_update_slice(x, jnp.sin(y[:2]) * 2, (i,))
+        actual = lax.dynamic_update_slice(x, jnp.sin(y[:2]) * 2, (i,))
         expected = np.arange(6.0, dtype="f4")
         expected[i : i + 2] = np.asarray(jnp.sin(y[:2]) * 2)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "u1"])
@@ -206,8 +206,8 @@ def test_values_that_share_memory_with_others(shape):
     x, y = np.arange(9.0, dtype="f4"), np.ones(2, "f4")
 
     def f(x, y):
-        made, other = lax.optimization_barrier(((y + 1).reshape(shape), x * 2))
-        return other.at[1:3].set(made.reshape(2)).at[4:6].set(other[:2] * y)
+        update, other = lax.optimization_barrier(((y + 1).reshape(shape), x * 2))
+        return other.at[1:3].set(update.reshape(2)).at[4:6].set(other[:2] * y)
 
     expected = x * 2
     expected[1:3], expected[4:6] = 2, [0, 2]
@@ -249,12 +249,12 @@ def test_random_updates_of_single_elements(seed):
         value = (y[a] - seen[b] * v) * np.float32(c) + v
         seen = y.copy() if c > 1 else seen
         y[i] = {"set": value, "add": y[i] + value, "min": min(y[i], value)}[how]
-    want = y, seen.sum()
+    results = y, seen.sum()
     for f in (program, jnp.jit(program)):
-        given = jnp.asarray(x) + 0
-        for actual, expected in zip(f(given, v), want, strict=True):
+        array = jnp.asarray(x) + 0
+        for actual, expected in zip(f(array, v), results, strict=True):
             np.testing.assert_array_equal(actual, expected)
-        np.testing.assert_array_equal(given, x)
+        np.testing.assert_array_equal(array, x)
 
     looped = jnp.jit(lambda x: jnp.lax.fori_loop(0, 2, lambda _, x: program(x, v)[0], x))
     np.testing.assert_array_equal(looped(x), jnp.jit(program)(jnp.jit(program)(x, v)[0], v)[0])

@@ -209,7 +209,7 @@ def test_updates_of_one_value_need_no_array_of_it():
     def table(e, i):
         return jnp.grad(lambda e: (e[i] ** 2).sum())(e)
 
-    for f, arrays, made in [
+    for f, arrays, size in [
         (lambda i: jnp.full(9000, 2.0).at[i].add(1.0), [i], 9000),
         (lambda x, i: jnp.zeros((400, 7)).at[i].max(x), [rows, i], 2800),
         (lambda x, k: jnp.lax.dynamic_update_slice(jnp.ones((900, 7)), x, (k, 0)), [rows, K], 6300),
@@ -220,8 +220,8 @@ def test_updates_of_one_value_need_no_array_of_it():
         assert not any(step.updated_slots for step in steps)
         assert "broadcast" not in " ".join(step.label for step in steps)
         last = steps[-1].moved
-        assert last >= 4 * made
-        assert last <= 4 * made + 4 * 7 * 300 + 4 * 300 + 8
+        assert last >= 4 * size
+        assert last <= 4 * size + 4 * 7 * 300 + 4 * 300 + 8
     # Somebody reads the zeros, too: there is an array of them.
     both = plan_of(lambda i: ((z := jnp.zeros(9)), z.at[i].add(1.0)), AT).steps
     assert len([take for step in both for take in step.updated_slots]) == 1

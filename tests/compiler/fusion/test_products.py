@@ -30,16 +30,16 @@ def test_values_and_gradients(spec):
     expected = np.einsum(spec, *[x.astype(np.float64) for x in xs])
 
     def f(library):
-        return lambda *given: library.numpy.einsum(spec, *given)
+        return lambda *arrays: library.numpy.einsum(spec, *arrays)
 
     eager, jitted = f(jnp)(*xs), jnp.jit(f(jnp))(*xs)
     np.testing.assert_allclose(np.asarray(eager), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(np.asarray(eager), np.asarray(jitted))
 
-    def slopes(m):
-        return m.grad(lambda *given: (f(m)(*given) ** 2).sum(), argnums=(0, 1))(*xs)
+    def gradients(m):
+        return m.grad(lambda *arrays: (f(m)(*arrays) ** 2).sum(), argnums=(0, 1))(*xs)
 
-    ours, theirs = slopes(jnp), jax_result(lambda: slopes(jax), xs)
+    ours, theirs = gradients(jnp), jax_result(lambda: gradients(jax), xs)
     for mine, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(np.asarray(mine), np.asarray(expected), rtol=1e-4, atol=1e-4)
 

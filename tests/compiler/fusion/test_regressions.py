@@ -217,6 +217,6 @@ def test_sums_in_one_pass_have_the_bits_of_sums_alone(shape, layout, dtype):
         lambda x: (layout(x) * layout(x)).sum(0) / 3,
         lambda x: layout(x).std(0) if dtype != "int32" else layout(x).sum(0),
     ]
-    found = jnp.jit(lambda x: [f(x) for f in parts])(x)
-    for f, y in zip(parts, found, strict=True):
+    actual = jnp.jit(lambda x: [f(x) for f in parts])(x)
+    for f, y in zip(parts, actual, strict=True):
         assert np.asarray(y).tobytes() == np.asarray(jnp.jit(f)(x)).tobytes()

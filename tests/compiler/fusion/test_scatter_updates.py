@@ -128,10 +128,10 @@ def test_fused_updates_match_stored_updates_bitwise(size, monkeypatch):
     i = RNG.integers(0, places, count).astype("u4")
     x, u, v = (RNG.normal(size=(n, *more)).astype("f4") for n in (places, count, count))
     f = lambda x, u, v, i: x.at[i].add(jnp.sqrt(abs(u)) * v - u / 3)  # noqa: E731
-    found = jnp.jit(f)(x, u, v, i)
+    actual = jnp.jit(f)(x, u, v, i)
     monkeypatch.setattr(computed_operands.Computed, "of", lambda spec: None)
     plain = jnp.jit(lambda *args: f(*args))(x, u, v, i)
-    np.testing.assert_array_equal(found, plain)
+    np.testing.assert_array_equal(actual, plain)
 
 
 def test_derivatives_and_vmap():

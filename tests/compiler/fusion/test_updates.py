@@ -130,23 +130,23 @@ def test_random_programs_match_numpy(seed):
         def f(x, y):
             return Program(seed, methods=methods).run(jnp, x, y, by_accnp)
 
-        given = jnp.asarray(x), jnp.asarray(y)
-        views = [np.asarray(a) for a in given]
-        twice = jnp.vmap(f)(jnp.stack([given[0]] * 2), jnp.stack([given[1]] * 2))
-        found = [
-            f(*given),
-            jnp.jit(f)(*given),
+        inputs = jnp.asarray(x), jnp.asarray(y)
+        views = [np.asarray(a) for a in inputs]
+        twice = jnp.vmap(f)(jnp.stack([inputs[0]] * 2), jnp.stack([inputs[1]] * 2))
+        actual = [
+            f(*inputs),
+            jnp.jit(f)(*inputs),
             jnp.jit(f, donate_argnums=(0, 1))(x.copy(), y.copy()),
         ]
-        for results in (*found, [a[0] for a in twice], [a[1] for a in twice]):
+        for results in (*actual, [a[0] for a in twice], [a[1] for a in twice]):
             for a, b in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
         for a, b in zip(views, (x, y), strict=True):
             np.testing.assert_array_equal(a, b)
         step = lambda xy: tuple(f(*xy)[-2:])  # noqa: E731
-        looped = lax.fori_loop(0, 3, lambda _, xy: step(xy), given)
-        scanned = lax.scan(lambda xy, _: (step(xy), None), given, None, length=3)[0]
-        by_while = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, step(c[1])), (0, given))
+        looped = lax.fori_loop(0, 3, lambda _, xy: step(xy), inputs)
+        scanned = lax.scan(lambda xy, _: (step(xy), None), inputs, None, length=3)[0]
+        by_while = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, step(c[1])), (0, inputs))
         a, b = x, y
         for _ in range(3):
             a, b = Program(seed, methods=methods).run(np, a, b, by_numpy)[-2:]
@@ -164,11 +164,11 @@ def test_derivatives_match_plans_without_rewriting(seed, monkeypatch):
     def loss(x, y):
         return sum([(w * a * a).sum() for a in Program(seed).run(jnp, x, y, by_accnp)])
 
-    found = jnp.jit(jnp.value_and_grad(lambda *xy: loss(*xy), (0, 1)))(x, y)
+    actual = jnp.jit(jnp.value_and_grad(lambda *xy: loss(*xy), (0, 1)))(x, y)
     monkeypatch.setattr(updates, "rewrite_updates", lambda values, *_: (list(values), False))
     plain = jnp.jit(jnp.value_and_grad(lambda *xy: loss(*xy), (0, 1)))(x, y)
-    np.testing.assert_allclose(found[0], plain[0], rtol=1e-6)
-    for a, b in zip(found[1], plain[1], strict=True):
+    np.testing.assert_allclose(actual[0], plain[0], rtol=1e-6)
+    for a, b in zip(actual[1], plain[1], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
@@ -227,12 +227,12 @@ def test_a_new_array_that_is_read_elsewhere_is_stored():
         y = jnp.zeros((12, 12)).at[1:-1].set(x[1:-1] * 2)
         return y.at[0].set(y[1] + y[2]), y
 
-    got = jnp.jit(f)(X)
+    actual = jnp.jit(f)(X)
     y = np.zeros_like(X)
     y[1:-1] = X[1:-1] * 2
-    np.testing.assert_array_equal(got[1], y)
+    np.testing.assert_array_equal(actual[1], y)
     y[0] = y[1] + y[2]
-    np.testing.assert_array_equal(got[0], y)
+    np.testing.assert_array_equal(actual[0], y)
 
 
 def test_scatters_of_grids_keep_their_meaning():

@@ -39,12 +39,12 @@ def test_collected_values_are_not_below_the_limit(code, width):
     if code != "i8":
         src[3] = np.nan
     values, places = np.zeros(N + 16, code), np.zeros(N + 16, np.int32)
-    limit, found = np.ones(1, code), np.zeros(1, np.int64)
-    kernel.call(1, 1, *[a.ctypes.data for a in (values, places, src, limit, found)])
-    wanted = np.flatnonzero(~(src < 1))
-    assert found[0] == len(wanted)
-    np.testing.assert_array_equal(places[: len(wanted)], wanted + 5)
-    np.testing.assert_array_equal(values[: len(wanted)], src[wanted])
+    limit, count = np.ones(1, code), np.zeros(1, np.int64)
+    kernel.call(1, 1, *[a.ctypes.data for a in (values, places, src, limit, count)])
+    expected = np.flatnonzero(~(src < 1))
+    assert count[0] == len(expected)
+    np.testing.assert_array_equal(places[: len(expected)], expected + 5)
+    np.testing.assert_array_equal(values[: len(expected)], src[expected])
 
 
 @pytest.mark.parametrize("code", ["i4", "i8"])
@@ -57,8 +57,8 @@ def test_distribute_keeps_the_order_of_lists(code, width):
     limits = np.arange(100, 800, 100).astype(code)
     kernel.call(1, 1, *[a.ctypes.data for a in (to, src, limits, counts)])
     for k in range(8):
-        wanted = src[src // 100 == k]
-        np.testing.assert_array_equal(to[100 * k :][: counts[k]], wanted)
+        expected = src[src // 100 == k]
+        np.testing.assert_array_equal(to[100 * k :][: counts[k]], expected)
 
 
 PERMUTE = """

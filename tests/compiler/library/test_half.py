@@ -113,11 +113,11 @@ CASES_OF = [
 ]
 
 
-def ulps(found, expected):
+def ulps(actual, expected):
     """How many numbers of the format lie between two arrays; any NaN is any other."""
-    bits = [np.asarray(x).view("u2").astype("i4") for x in (found, expected)]
+    bits = [np.asarray(x).view("u2").astype("i4") for x in (actual, expected)]
     place = [np.where(b & 0x8000, 0x8000 - b, b) for b in bits]
-    nan = np.isnan(found.astype("f4")) & np.isnan(expected.astype("f4"))
+    nan = np.isnan(actual.astype("f4")) & np.isnan(expected.astype("f4"))
     return np.where(nan, 0, abs(place[0] - place[1]))
 
 
@@ -134,19 +134,19 @@ def test_every_operation_is_that_of_float32_rounded(case, code):
     narrow = case.op == "nextafter"  # the next number depends on the format
     wide = [x if narrow else x.astype("f4") if x.dtype == dtype else x for x in inputs]
     with np.errstate(all="ignore"):
-        wanted = op.numpy(*wide, **params)
-    wanted = list(wanted) if isinstance(node.aval, tuple) else [wanted]
-    for found, expected in zip(actual, wanted, strict=True):
-        assert found.shape == expected.shape
-        if found.dtype == dtype and "scatter" in op.name:
+        references = op.numpy(*wide, **params)
+    references = list(references) if isinstance(node.aval, tuple) else [references]
+    for result, expected in zip(actual, references, strict=True):
+        assert result.shape == expected.shape
+        if result.dtype == dtype and "scatter" in op.name:
             # Sums are rounded once for each update, at the size that they have then.
             size = max(abs(x).max(initial=0) for x in (*wide, expected) if x.dtype == "f4")
-            apart = abs(found.astype("f4") - expected).max(initial=0)
+            apart = abs(result.astype("f4") - expected).max(initial=0)
             assert apart <= 3 * size * float(jnp.finfo(dtype).eps)
-        elif found.dtype == dtype:
-            assert ulps(found, expected.astype(dtype)).max(initial=0) <= 1
+        elif result.dtype == dtype:
+            assert ulps(result, expected.astype(dtype)).max(initial=0) <= 1
         else:
-            assert (found == expected).all()
+            assert (result == expected).all()
 
 
 def gelu_like(m, x):
@@ -196,13 +196,13 @@ def test_fused_code_matches_single_operations_bitwise(code, data):
     seed = data.draw(st.integers(0, 2**32 - 1))
     n = data.draw(st.integers(1, 200))
     x, y = (np.random.default_rng(seed + k).integers(0, 65536, n, "u2").view(dtype) for k in (0, 1))
-    made = [(jnp.asarray(x), x), (jnp.asarray(y), y)]
+    pairs = [(jnp.asarray(x), x), (jnp.asarray(y), y)]
     with np.errstate(all="ignore"):
         for _ in range(data.draw(st.integers(1, 8))):
             f = data.draw(st.sampled_from([np.add, np.subtract, np.multiply, np.divide]))
-            (a, p), (b, q) = (data.draw(st.sampled_from(made)) for _ in range(2))
-            made.append((getattr(jnp, f.__name__)(a, b), f(p, q)))
-        for a, p in reversed(made):
+            (a, p), (b, q) = (data.draw(st.sampled_from(pairs)) for _ in range(2))
+            pairs.append((getattr(jnp, f.__name__)(a, b), f(p, q)))
+        for a, p in reversed(pairs):
             assert same_bits(np.asarray(a), p).all()
 
 
@@ -248,13 +248,13 @@ def test_loops_indices_and_orders(name, code):
     x[3, 4] = np.nan if name in ("sorted", "running") else x[3, 4]
     f = INDEXED[name]
     run = jnp.jit(lambda x: f(jnp.numpy, jnp.lax, x))
-    found = [np.asarray(y) for y in jnp.tree.leaves(run(x))]
+    actual = [np.asarray(y) for y in jnp.tree.leaves(run(x))]
     eager = [np.asarray(y) for y in jnp.tree.leaves(f(jnp.numpy, jnp.lax, jnp.asarray(x)))]
     theirs = jax_result(lambda: jax.tree.leaves(f(jn, jax.lax, jn.asarray(x))), f, x)
     expected = [np.asarray(y) for y in theirs]
     assert "library call" not in str(jnp.inspect(run)(x)) or name == "middle"
     eps = float(jnp.finfo(SPELLED[code]).eps)
-    for y, e, w in zip(found, eager, expected, strict=True):
+    for y, e, w in zip(actual, eager, expected, strict=True):
         assert y.dtype == w.dtype
         assert y.tobytes() == e.tobytes()
         if name == "sums of many":  # rounded after each of them, as before
@@ -275,12 +275,12 @@ def test_a_chain_is_one_kernel_and_moves_two_bytes(code):
 def test_derivatives_and_examples(code):
     x = np.random.default_rng(4).standard_normal((5, 33)).astype(SPELLED[code])
     f = lambda m: lambda v: (m.tanh(v) * v).astype("float32").sum()  # noqa: E731
-    found = jnp.vmap(jnp.grad(f(jnp)))(x)
+    actual = jnp.vmap(jnp.grad(f(jnp)))(x)
     expected = jax_result(lambda: jax.vmap(jax.grad(f(jn)))(x), x)
-    assert found.dtype == expected.dtype
+    assert actual.dtype == expected.dtype
     eps = float(jnp.finfo(SPELLED[code]).eps)
     assert np.allclose(
-        np.asarray(found, "f4"), np.asarray(expected, "f4"), rtol=4 * eps, atol=4 * eps
+        np.asarray(actual, "f4"), np.asarray(expected, "f4"), rtol=4 * eps, atol=4 * eps
     )
 
 

@@ -74,13 +74,13 @@ def plainly(expression, dtype, *arrays):
     )
 
 
-def same(got, expected):
-    got, expected = np.asarray(got), np.asarray(expected)
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected)
-    if got.dtype.kind == "f":
-        numbers = ~np.isnan(got)
-        np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(expected[numbers]))
+def same(actual, expected):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
+    if actual.dtype.kind == "f":
+        numbers = ~np.isnan(actual)
+        np.testing.assert_array_equal(np.signbit(actual[numbers]), np.signbit(expected[numbers]))
 
 
 def test_plain_python_defines_every_intrinsic():
@@ -280,8 +280,8 @@ def test_squares_are_those_of_references(dtype):
     square, integer_pow = OPS["square"].numpy, OPS["integer_pow"].numpy
     assert square is not None
     assert integer_pow is not None
-    for found in (square(z), integer_pow(z, y=2), by_one):
-        for a, b in ((np.real(found), np.real(out)), (np.imag(found), np.imag(out))):
+    for actual in (square(z), integer_pow(z, y=2), by_one):
+        for a, b in ((np.real(actual), np.real(out)), (np.imag(actual), np.imag(out))):
             np.testing.assert_array_equal(a, b)
             np.testing.assert_array_equal(np.signbit(a[b == 0]), np.signbit(b[b == 0]))
 
@@ -320,13 +320,13 @@ def test_column_reductions_match_plain_python_and_single_columns(name, dtype):
     strips_{name}(at(o1, 0), at(a0, 1), at(a1, 0), n0[0], n0[1])
 """
         run(text, 1, x, places, np.array([rows, wide]), *actual)
-        for kind, found in zip(("columns_", "strips_"), actual, strict=True):
+        for kind, sums in zip(("columns_", "strips_"), actual, strict=True):
             expected = np.ones(wide, dtype)
             how = rows + 3 if kind == "columns_" else places
             plain.NAMESPACE[kind + name](expected, x[1:], how, rows, wide)
             rtol = 1e-5 if dtype == np.float32 else 1e-13
             rtol = rtol if x.dtype.kind == "f" else 0
-            np.testing.assert_allclose(found[:wide], expected, rtol=rtol)
+            np.testing.assert_allclose(sums[:wide], expected, rtol=rtol)
         for c in (0, wide // 2, wide - 1):
             assert actual[1][c] == block(name, x[1 + places + c])
 
@@ -336,9 +336,11 @@ def test_column_reductions_keep_special_values(dtype):
     x = np.random.default_rng(4).standard_normal((40, 50)).astype(dtype)
     x[3, 7], x[20, 8], x[:, 9], x[0, 10], x[::2, 11] = np.nan, -np.inf, -0.0, 0.0, -0.0
     x[1::2, 11], x[1:, 10] = 0.0, -0.0
-    for name, fold in (("max", np.max), ("min", np.min), ("sum", np.sum)):
+    for name, reduction in (("max", np.max), ("min", np.min), ("sum", np.sum)):
         down, along = (
-            np.full(1024, fold(x[:0], initial={"max": -np.inf, "min": np.inf}.get(name, 0)), dtype),
+            np.full(
+                1024, reduction(x[:0], initial={"max": -np.inf, "min": np.inf}.get(name, 0)), dtype
+            ),
             np.zeros(1024, dtype),
         )
         text = f"""def kernel(lo, hi, a0, a1, a2, o0, o1):
@@ -346,7 +348,7 @@ def test_column_reductions_keep_special_values(dtype):
     strips_{name}(at(o1, 0), at(a0, 0), at(a2, 0), 40, 50)
 """
         run(text, 1, x, np.ascontiguousarray(x.T), np.arange(40) * 50, down, along)
-        np.testing.assert_allclose(down[:50], fold(x, 0), rtol=1e-4)
+        np.testing.assert_allclose(down[:50], reduction(x, 0), rtol=1e-4)
         for c in range(50):
             assert along[c].tobytes() == block(name, np.ascontiguousarray(x[:, c])).tobytes()
 

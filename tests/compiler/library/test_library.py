@@ -85,8 +85,8 @@ def test_products_of_any_size_and_layout(dtype):
         if how == 0:
             c[:] = np.nan  # memory that has not been written to
         product(a, b, c, how)
-        wanted = reference(a, b, before[:m, :n], how)
-        np.testing.assert_allclose(c, wanted, rtol=0, atol=30 * eps * (1 + np.sqrt(k)) ** 2)
+        expected = reference(a, b, before[:m, :n], how)
+        np.testing.assert_allclose(c, expected, rtol=0, atol=30 * eps * (1 + np.sqrt(k)) ** 2)
         c[:] = before[:m, :n]
         np.testing.assert_array_equal(whole, before)  # nothing beside c
 
@@ -106,7 +106,7 @@ def test_products_of_short_integers():
     exec(library.source("gemm_i2", plain_gemm.VECTOR_BYTES), scope)
     for m, n, k in ((1, 1, 1), (3, 35, 2), (9, 18, 7), (40, 33, 1030), (2, 5, 0), (65, 3, 40)):
         a, b = (rng.integers(-(2**15), 2**15, s, "i2") for s in ((m, k), (n, k)))
-        wanted = (a.astype("i8") @ b.T.astype("i8")).astype("i4")
+        expected = (a.astype("i8") @ b.T.astype("i8")).astype("i4")
         x, y = pairs(a), pairs(b)
         words = x.shape[1]
         for right, steps in ((y, (1, words)), (np.ascontiguousarray(y.T), (n, 1))):
@@ -114,14 +114,14 @@ def test_products_of_short_integers():
                 c = np.ones((m, n), "i4")
                 at = x.ctypes.data, words, 1, right.ctypes.data, *steps, c.ctypes.data, n
                 kernel.call(1, 1, m, n, words, *at, how)
-                np.testing.assert_array_equal(c, wanted + np.int32(how))
+                np.testing.assert_array_equal(c, expected + np.int32(how))
             if words < 9:
                 out = np.empty((m, n), "i4")
                 where = [pointer(v.ravel(), "i4", v is not out) for v in (x, right, out)]
                 scope["gemm_i2"](
                     0, 1, m, n, words, where[0], words, 1, where[1], *steps, where[2], n, 0
                 )
-                np.testing.assert_array_equal(out, wanted)
+                np.testing.assert_array_equal(out, expected)
 
 
 def vector_product(x, b, c, how):
@@ -154,20 +154,20 @@ def test_products_with_a_vector(dtype):
         apart = np.zeros((2 * k, 2 * n), dtype)
         apart[::2, ::2] = first
         for how in (0, 1, -1):
-            found = []
+            results = []
             for b in (first, np.asfortranarray(first), apart[::2, ::2], apart[::2, ::2].T.copy().T):
                 for left in (x[0], np.repeat(x[0], 3)[::3], x[0][::-1].copy()[::-1]):
                     c = np.full(n + 1, np.nan, dtype) if how == 0 else old.copy()
                     c[n] = old[n]
                     vector_product(left, b, c, how)
                     assert c[n] == old[n]
-                    found.append(c[:n])
-            wanted = reference(x, first, old[:n], how)[0]
+                    results.append(c[:n])
+            expected = reference(x, first, old[:n], how)[0]
             np.testing.assert_allclose(
-                found[0], wanted, rtol=0, atol=30 * eps * (1 + np.sqrt(k)) ** 2
+                results[0], expected, rtol=0, atol=30 * eps * (1 + np.sqrt(k)) ** 2
             )
-            for c in found:
-                np.testing.assert_array_equal(c, found[0])
+            for c in results:
+                np.testing.assert_array_equal(c, results[0])
 
 
 def chain(a, b):
@@ -220,17 +220,17 @@ def test_results_do_not_depend_on_vector_width(dtype, monkeypatch):
             kernel = kernel_cache.get_kernel(text, name, library.SIGNATURES[name])
             for m, n, k in ((13, 70, 300), (1, 30, 40), (3, 5, 2), (40, 7, 9), (2, 90, 30)):
                 a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
-                wanted, out = np.empty((m, n), dtype), np.empty((m, n), dtype)
+                expected, out = np.empty((m, n), dtype), np.empty((m, n), dtype)
                 x, y, z = (v.ctypes.data for v in (a, b, out))
                 if name.startswith("gemm"):
-                    product(a, b, wanted, 0)
+                    product(a, b, expected, 0)
                     kernel.call(1, 1, m, n, k, x, k, 1, y, n, 1, z, n, 0)
                 elif m == 1:
-                    vector_product(a[0], b, wanted[0], 0)
+                    vector_product(a[0], b, expected[0], 0)
                     kernel.call(1, 1, n, k, x, 1, y, n, 1, z, 0)
                 else:
                     continue
-                np.testing.assert_array_equal(out, wanted)
+                np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.skipif(cold.vector_bytes < 64, reason="masks of 16 lanes need AVX-512")
@@ -286,20 +286,22 @@ def test_library_source_runs_as_plain_python(dtype):
         (1, 37, 19),
     ):
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
-        wanted = np.zeros((m, n), dtype)
-        product(a, b, wanted, 0)
+        expected = np.zeros((m, n), dtype)
+        product(a, b, expected, 0)
         for turned in (False, True):
             right = np.array((b.T if turned else b).ravel())
             steps = (1, k) if turned else (n, 1)
             pointers = [
                 pointer(a, real),
                 pointer(right, real),
-                pointer(np.empty_like(wanted), real, False),
+                pointer(np.empty_like(expected), real, False),
             ]
             scope[name](0, 1, m, n, k, pointers[0], k, 1, pointers[1], *steps, pointers[2], n, 0)
             assert pointers[2].seen[:].all()
-            got = pointers[2].data.view(dtype).reshape(m, n)
-            np.testing.assert_allclose(got, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-13)
+            actual = pointers[2].data.view(dtype).reshape(m, n)
+            np.testing.assert_allclose(
+                actual, expected, rtol=1e-5 if dtype in ("f4", "c8") else 1e-13
+            )
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -310,14 +312,14 @@ def test_vector_product_source_runs_as_plain_python(dtype):
     exec(library.source(name, plain_gemm.VECTOR_BYTES), scope)
     for n, k in ((1, 1), (9, 20), (3, 0), (1030, 3), (2, 140)):
         x, b = numbers(rng, k, dtype), numbers(rng, (k, n), dtype)
-        wanted = np.empty(n, dtype)
-        vector_product(x, b, wanted, 0)
+        expected = np.empty(n, dtype)
+        vector_product(x, b, expected, 0)
         for values, steps in ((b, (n, 1)), (b.T, (1, k)), (np.repeat(b, 2), (2 * n, 2))):
             out = pointer(np.empty(n, dtype), dtype, False)
-            given = pointer(x, dtype), 1, pointer(values, dtype), *steps, out
-            scope[name](0, 1, n, k, *given, 0)
+            arguments = pointer(x, dtype), 1, pointer(values, dtype), *steps, out
+            scope[name](0, 1, n, k, *arguments, 0)
             same = ways.same_values if dtype == "f4" else np.allclose
-            assert same(out.data, wanted)
+            assert same(out.data, expected)
 
 
 def pointer(x, real, written=True):

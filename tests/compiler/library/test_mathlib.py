@@ -153,11 +153,11 @@ REFERENCE = {
 }
 
 
-def worst_ulp(got, expected, inputs, dtype):
+def worst_ulp(actual, expected, inputs, dtype):
     """The largest error in units of the last place; special values and signs must be equal."""
     info = np.finfo(dtype)
     worst = 0.0
-    for k, (g, e) in enumerate(zip(got, expected)):
+    for k, (g, e) in enumerate(zip(actual, expected)):
         where = f"at {[a[k] for a in inputs]}: got {g!r}, expected {float(e)!r}"
         if isinstance(e, float) or not mp.isfinite(e):
             e = float(e)
@@ -182,8 +182,8 @@ def test_within_two_ulp(name, dtype):
     x = points(dtype)
     if name == "rsqrt":
         x = x[x != 0]
-    got = mapped(f"{name}(x0)", dtype, x)
-    assert worst_ulp(got, [REFERENCE[name](float(v)) for v in x], (x,), dtype) <= 2.0
+    actual = mapped(f"{name}(x0)", dtype, x)
+    assert worst_ulp(actual, [REFERENCE[name](float(v)) for v in x], (x,), dtype) <= 2.0
 
 
 def _pow(x, y):
@@ -219,9 +219,9 @@ def test_pow_within_one_ulp_and_as_c_at_special_points(dtype):
     base = np.concatenate([points(dtype), np.abs(rng.standard_normal(1000)).astype(dtype), grid[0]])
     spread = rng.standard_normal(1000) * rng.choice([1, 10, 100], 1000)
     power = np.concatenate([rng.permutation(points(dtype)), spread.astype(dtype), grid[1]])
-    got = mapped("pow(x0, x1)", dtype, base, power)
+    actual = mapped("pow(x0, x1)", dtype, base, power)
     expected = [_pow(float(a), float(b)) for a, b in zip(base, power)]
-    assert worst_ulp(got, expected, (base, power), dtype) <= 1.0
+    assert worst_ulp(actual, expected, (base, power), dtype) <= 1.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -230,9 +230,9 @@ def test_exp_of_a_difference_within_two_ulp(dtype):
     x = np.concatenate([rng.uniform(-90, 30, 400), [-INF, -INF, 0.0, -1e30, 3.0]]).astype(dtype)
     top = np.concatenate([x[:400] + rng.uniform(0, 80, 400), [1.0, 1e30, 1e30, -1e30, 3.0]])
     top = np.maximum(x, top.astype(dtype))
-    got = mapped("exp_difference(x0, x1)", dtype, x, top)
+    actual = mapped("exp_difference(x0, x1)", dtype, x, top)
     expected = [mp.exp(mpf(float(a)) - mpf(float(b))) for a, b in zip(x, top)]
-    assert worst_ulp(got, expected, (x, top), dtype) <= 2.0
+    assert worst_ulp(actual, expected, (x, top), dtype) <= 2.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -250,7 +250,7 @@ def test_logarithms_of_sums(name, dtype):
     x = np.concatenate([near, rng.uniform(low, 0, 200), np.zeros(200), grid[0]]).astype(dtype)
     y = np.concatenate([zeros, rng.uniform(low, 0, 200), rng.uniform(low, 0, 200), grid[1]])
     y = y.astype(dtype)
-    got = mapped(f"{name}(x0, x1)", dtype, x, y)
+    actual = mapped(f"{name}(x0, x1)", dtype, x, y)
 
     def exact(a, b):
         top, low = max(a, b), min(a, b)
@@ -264,8 +264,8 @@ def test_logarithms_of_sums(name, dtype):
         exact(float(a), float(b)) if known else float(u)
         for a, b, u, known in zip(x, y, usual, finite)
     ]
-    assert worst_ulp(got[200:], expected[200:], (x[200:], y[200:]), dtype) <= 2.0
-    error = [abs(mpf(float(g)) - e) for g, e in zip(got[:200], expected)]
+    assert worst_ulp(actual[200:], expected[200:], (x[200:], y[200:]), dtype) <= 2.0
+    error = [abs(mpf(float(g)) - e) for g, e in zip(actual[:200], expected)]
     assert max(error) < (2.0**-45 if dtype == np.float32 else 2.0**-54)
 
 
@@ -285,9 +285,9 @@ def test_atan2_within_two_ulp(dtype):
     grid = [a.ravel() for a in np.meshgrid(special, special)]
     y = np.concatenate([points(dtype, 200), grid[0]])
     x = np.concatenate([np.random.default_rng(1).permutation(points(dtype, 200)), grid[1]])
-    got = mapped("atan2(x0, x1)", dtype, y, x)
+    actual = mapped("atan2(x0, x1)", dtype, y, x)
     expected = [_atan2(float(a), float(b)) for a, b in zip(y, x)]
-    assert worst_ulp(got, expected, (y, x), dtype) <= 2.0
+    assert worst_ulp(actual, expected, (y, x), dtype) <= 2.0
 
 
 def test_every_float32_binade_of_sin_with_huge_arguments():
@@ -317,8 +317,8 @@ def test_gamma_functions_have_small_relative_or_absolute_error(name, f, dtype):
         [rng.uniform(0.01, 40, 300), rng.uniform(-10, 0, 100), 10 ** rng.uniform(1, 30, 50)]
     )
     x = x.astype(dtype)
-    got = mapped(f"{name}(x0)", dtype, x)
-    for g, v in zip(got, x):
+    actual = mapped(f"{name}(x0)", dtype, x)
+    for g, v in zip(actual, x):
         e = float(mp.re(f(mpf(float(v)))))
         near_pole = abs(v - round(float(v))) if v < 0 else 1
         scale = max(1.0, abs(e)) / min(1.0, near_pole)
@@ -341,8 +341,8 @@ def test_complex_close_to_mpmath(name, dtype, bound):
     f = {"log1p": lambda v: mp.log(1 + v), "expm1": lambda v: mp.exp(v) - 1}.get(name) or getattr(
         mp, name
     )
-    got = mapped(f"{name}(x0)", dtype, z)
-    for g, v in zip(got, z):
+    actual = mapped(f"{name}(x0)", dtype, z)
+    for g, v in zip(actual, z):
         e = complex(f(mp.mpc(complex(v))))
         assert abs(complex(g) - e) <= bound * abs(e), (v, g, e)
 

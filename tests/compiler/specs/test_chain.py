@@ -75,10 +75,10 @@ def test_intermediate_is_computed_in_bands(name, shape):
     f, x = CHAINS[name], numbers(*shape)
     plan = plan_of(f, x)
     assert len(plan.steps) == 1
-    found = np.asarray(accnp.jit(f)(jnp.asarray(x)))
-    np.testing.assert_allclose(found, f(x), rtol=1e-5, atol=1e-4)
-    kept = accnp.jit(lambda x: (f_between(f, x), f(x)))(jnp.asarray(x))
-    np.testing.assert_array_equal(found, np.asarray(kept[1]))
+    actual = np.asarray(accnp.jit(f)(jnp.asarray(x)))
+    np.testing.assert_allclose(actual, f(x), rtol=1e-5, atol=1e-4)
+    both = accnp.jit(lambda x: (f_between(f, x), f(x)))(jnp.asarray(x))
+    np.testing.assert_array_equal(actual, np.asarray(both[1]))
 
 
 def f_between(f, x):
@@ -92,11 +92,11 @@ def test_cells_are_done_in_bands(name, shape):
     f, x = CUT[name], numbers(*shape)
     (step,) = plan_of(f, x).steps
     assert step.chained is not None
-    found = np.asarray(accnp.jit(f)(jnp.asarray(x)))
-    np.testing.assert_allclose(found, f(x), rtol=1e-5, atol=1e-4)
+    actual = np.asarray(accnp.jit(f)(jnp.asarray(x)))
+    np.testing.assert_allclose(actual, f(x), rtol=1e-5, atol=1e-4)
     with accnp.threads(1):
         alone = np.asarray(accnp.jit(f)(jnp.asarray(x)))
-    np.testing.assert_array_equal(found, alone)
+    np.testing.assert_array_equal(actual, alone)
 
 
 def test_lines_are_done_in_bands():
@@ -104,9 +104,9 @@ def test_lines_are_done_in_bands():
     plan = plan_of(lambda x: blurred(blurred(x, 0, 9), 0, 9), x)
     assert len(plan.steps) == 1
     assert plan.steps[0].extent > 2
-    found = accnp.jit(lambda x: blurred(blurred(x, 0, 9), 0, 9))(jnp.asarray(x))
+    actual = accnp.jit(lambda x: blurred(blurred(x, 0, 9), 0, 9))(jnp.asarray(x))
     np.testing.assert_array_equal(
-        np.asarray(found),
+        np.asarray(actual),
         np.asarray(blurred(jnp.asarray(np.asarray(blurred(jnp.asarray(x), 0, 9))), 0, 9)),
     )
 
@@ -138,9 +138,11 @@ def test_other_readers_force_storing(name):
     x = numbers(70, 80)
     plan = plan_of(NOT[name], x)
     assert all(step.chained is None for step in plan.steps)
-    found = accnp.jit(NOT[name])(jnp.asarray(x))
+    actual = accnp.jit(NOT[name])(jnp.asarray(x))
     expected = NOT[name](jnp.asarray(x))
-    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)], strict=True):
+    for a, b in zip(
+        *[v if isinstance(v, tuple) else (v,) for v in (actual, expected)], strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
@@ -163,11 +165,11 @@ def test_bands_in_a_loop_are_part_of_its_kernel():
         return x.at[2:-2, 2:-2].set(y)
 
     x = numbers(50, 60)
-    found = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, step, x))(jnp.asarray(x))
+    actual = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, step, x))(jnp.asarray(x))
     expected = x.astype(np.float64)
     for _ in range(5):
         expected[2:-2, 2:-2] = blurred(blurred(expected, 1), 0) / 100
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3)
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-3)
 
 
 def test_inspect_shows_both():

@@ -29,5 +29,5 @@ def test_gather_rows_at_equal_indices(places, dtype, permutes, monkeypatch):
 def test_gather_float64_rows_at_equal_indices():
     x = np.random.default_rng(0).normal(size=(70, 8))
     with jnp.enable_x64(True):
-        found = jnp.jit(lambda x, i: x[:, i] - x[:, i[::-1]])(x, np.arange(8) // 2)
-    assert np.array_equal(found, x[:, np.arange(8) // 2] - x[:, np.arange(8)[::-1] // 2])
+        actual = jnp.jit(lambda x, i: x[:, i] - x[:, i[::-1]])(x, np.arange(8) // 2)
+    assert np.array_equal(actual, x[:, np.arange(8) // 2] - x[:, np.arange(8)[::-1] // 2])

@@ -61,9 +61,9 @@ def test_rows_that_fill_a_vector_and_longer_ones(length, dtype):
     y = rng.integers(-99, 99, 8).astype(dtype)
     order = rng.integers(0, length, 8)
     with accnp.enable_x64(True):
-        found = accnp.jit(lambda x, y: x[:, order] * y + order)(x, y)
+        actual = accnp.jit(lambda x, y: x[:, order] * y + order)(x, y)
         last = accnp.jit(lambda x: x[-1:, order])(x)
-    np.testing.assert_array_equal(found, x[:, order] * y + order)
+    np.testing.assert_array_equal(actual, x[:, order] * y + order)
     np.testing.assert_array_equal(last, x[-1:, order])
 
 
@@ -91,10 +91,10 @@ def test_gradients():
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     weights = np.arange(9.0, dtype=np.float32).reshape(3, 3)
     order = np.array([3, 0, 3])
-    found = accnp.grad(lambda x: (x[:, order] * weights).sum())(x)
+    actual = accnp.grad(lambda x: (x[:, order] * weights).sum())(x)
     expected = np.zeros((3, 4), np.float32)
     np.add.at(expected.T, order, weights.T)
-    np.testing.assert_array_equal(np.asarray(found), expected)
+    np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 def test_windows_at_one_place_in_each_row_move_along_the_row():
@@ -107,8 +107,8 @@ def test_windows_at_one_place_in_each_row_move_along_the_row():
         start_indices_batching_dims=(0,),
     )
     starts = jnp.broadcast_to(jnp.int32(2), (4, 1))
-    found = accnp.lax.gather(x, starts, dims, (1, 3)) * 2
-    assert np.array_equal(found, np.asarray(x)[:, 2:5] * 2)
+    actual = accnp.lax.gather(x, starts, dims, (1, 3)) * 2
+    assert np.array_equal(actual, np.asarray(x)[:, 2:5] * 2)
 
 
 def test_a_branch_of_a_batched_loop_reads_a_window():
@@ -120,5 +120,5 @@ def test_a_branch_of_a_batched_loop_reads_a_window():
         return accnp.lax.cond(c[0] > 0, halved, lambda c: -c, c)
 
     rows = jnp.array([[1.0, 2, 3, 4], [-1.0, 2, 3, 4]])
-    found = accnp.vmap(lambda c: accnp.lax.fori_loop(0, 1, body, c))(rows)
-    assert np.array_equal(found, [[1, 0.5, 1, 4], [1, -2, -3, -4]])
+    actual = accnp.vmap(lambda c: accnp.lax.fori_loop(0, 1, body, c))(rows)
+    assert np.array_equal(actual, [[1, 0.5, 1, 4], [1, -2, -3, -4]])

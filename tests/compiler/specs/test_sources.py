@@ -102,22 +102,22 @@ def test_identities_change_nothing(dtype, combine):
     start = start.value if isinstance(start, Cast) else start
     assert isinstance(start, Const)
     value = dtype.type(start.value)
-    fold = {
+    reduction = {
         "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
         "and": np.bitwise_and, "or": np.bitwise_or,
     }[combine]  # fmt: skip
     if dtype.kind == "b" and combine in ("sum", "prod"):
-        fold = {"sum": np.logical_or, "prod": np.logical_and}[combine]
+        reduction = {"sum": np.logical_or, "prod": np.logical_and}[combine]
     for x in np.array([0, 1, 3], dtype):
-        assert fold(x, value) == x
+        assert reduction(x, value) == x
 
 
 def test_sums_of_single_precision_are_gathered_in_double():
     (source,) = sources(lambda x: x.sum(1), example(4, 5))
     assert "f8(" in source
     x = np.full((2, 3_000_000), 0.1, np.float32)
-    found = np.asarray(jnp.asarray(x).sum(1))
-    np.testing.assert_allclose(found, x.astype(np.float64).sum(1), rtol=5e-7)
+    actual = np.asarray(jnp.asarray(x).sum(1))
+    np.testing.assert_allclose(actual, x.astype(np.float64).sum(1), rtol=5e-7)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((6, 50), 1), ((50, 40), 0), ((50000,), 0)])

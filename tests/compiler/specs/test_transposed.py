@@ -53,8 +53,8 @@ MAPS = {
 @pytest.mark.parametrize("name", MAPS)
 def test_maps_of_transposed_operands(name):
     x = numbers((300, 37))
-    found = accnp.jit(lambda x: MAPS[name](jnp, x))(jnp.asarray(x))
-    np.testing.assert_array_equal(np.asarray(found), MAPS[name](np, x))
+    actual = accnp.jit(lambda x: MAPS[name](jnp, x))(jnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(actual), MAPS[name](np, x))
 
 
 def test_a_map_in_tiles_runs_as_plain_python():
@@ -67,8 +67,8 @@ def test_a_map_in_tiles_runs_as_plain_python():
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_permuted_axes_are_copied(order):
     x = numbers((20, 33, 47))
-    found = np.asarray(accnp.jit(lambda x: x.transpose(order) * 2)(jnp.asarray(x)))
-    np.testing.assert_array_equal(found, x.transpose(order) * 2)
+    actual = np.asarray(accnp.jit(lambda x: x.transpose(order) * 2)(jnp.asarray(x)))
+    np.testing.assert_array_equal(actual, x.transpose(order) * 2)
 
 
 def folds(m, x, axis, order=None):
@@ -162,13 +162,17 @@ def test_contiguous_walk_over_several_axes(axis, last):
     """Kept axes that lie in a row are one; of several folded ones no copy is made."""
     x, w = numbers((70, 33, last)), numbers((last, 33))
 
-    def fold(m, x, w):
+    def weighted_mean(m, x, w):
         own = w if axis == 2 else w[:, 0]
         return m.mean(x, axis) * own + own[::-1]
 
-    plan = plan_of(lambda x, w: fold(jnp, x.transpose(2, 1, 0), w), x, w)
+    plan = plan_of(lambda x, w: weighted_mean(jnp, x.transpose(2, 1, 0), w), x, w)
     assert max(s.extent for s in plan.steps) <= 60
-    for f in (fold, lambda m, x, w: m.sum(m.exp(x / 50), axis), lambda m, x, w: m.max(x, axis)):
+    for f in (
+        weighted_mean,
+        lambda m, x, w: m.sum(m.exp(x / 50), axis),
+        lambda m, x, w: m.max(x, axis),
+    ):
         turned = accnp.jit(lambda x, f=f: f(jnp, x.transpose(2, 1, 0), w))(jnp.asarray(x))
         copy = np.ascontiguousarray(x.transpose(2, 1, 0))
         plain = accnp.jit(lambda x, f=f: f(jnp, x, w))(jnp.asarray(copy))
@@ -178,8 +182,8 @@ def test_contiguous_walk_over_several_axes(axis, last):
 
 def test_reduction_over_transposed_axes_copies_nothing():
     x = numbers((30, 40, 50))
-    fold = plan_of(lambda x: x.transpose(2, 1, 0).sum((1, 2)), x)
-    assert len(fold.steps) == 1
+    plan = plan_of(lambda x: x.transpose(2, 1, 0).sum((1, 2)), x)
+    assert len(plan.steps) == 1
     several = plan_of(lambda x: x.transpose(2, 1, 0).var((1, 2)), x)  # reads it twice
     assert len(several.steps) == 1
 
@@ -189,9 +193,9 @@ def test_nonadjacent_axes_are_reduced_one_after_the_other(shape):
     x = numbers(shape)
     for k in range(len(shape) + 1):
         for axis in itertools.combinations(range(len(shape)), k):
-            found = accnp.jit(partial(jnp.sum, axis=axis, keepdims=True))(jnp.asarray(x))
+            actual = accnp.jit(partial(jnp.sum, axis=axis, keepdims=True))(jnp.asarray(x))
             expected = x.astype(np.float64).sum(axis, keepdims=True)
-            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-4, atol=1e-3)
     steps = plan_of(lambda x: x.sum((0, 2)), numbers((40, 50, 60))).steps
     assert [s.text.extent > 0 for s in steps] == [True, True]
     assert not any("transpose" in s.text.source for s in steps)
@@ -218,8 +222,8 @@ def test_reductions_and_loops_share_masked_loads(op, dtype):
         with np.errstate(all="ignore"):
             expected = getattr(np, op)(x * x[:, :1], axis)
         a = jnp.asarray(x)
-        found = np.asarray(getattr(jnp, op)(a * a[:, :1], axis))
-        np.testing.assert_allclose(found, np.asarray(expected).astype(found.dtype), rtol=1e-3)
+        actual = np.asarray(getattr(jnp, op)(a * a[:, :1], axis))
+        np.testing.assert_allclose(actual, np.asarray(expected).astype(actual.dtype), rtol=1e-3)
     np.testing.assert_allclose(np.asarray(jnp.asarray(x).T * x.T), x.T * x.T, rtol=1e-5)
 
 
@@ -241,13 +245,13 @@ def test_overflowing_products_match_row_reductions_bitwise(dtype, n):
     with accnp.enable_x64(True):
         expected = np.asarray(jnp.asarray(x).prod(1))
         assert np.isfinite(np.log(abs(expected[::9]))).all()
-        given = jnp.asarray(np.ascontiguousarray(x.T))
+        transposed = jnp.asarray(np.ascontiguousarray(x.T))
         for f in (
             lambda x: x.T.prod(1),
             lambda x: (x * dtype(1)).T.prod(1),
             lambda x: x.reshape(-1, 1, 40).transpose(2, 1, 0).prod((1, 2)),
             lambda x: (x.T.prod(1), x.T.sum(1))[0],
         ):
-            found = np.asarray(accnp.jit(f)(given))
-            np.testing.assert_array_equal(found, expected)
-            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+            actual = np.asarray(accnp.jit(f)(transposed))
+            np.testing.assert_array_equal(actual, expected)
+            np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
