@@ -18,7 +18,7 @@ BY_LLVM = True
 TEXT = "define i32 @f() {\n  ret i32 1\n}\n"
 
 
-def held(entered: threading.Event, leave: threading.Event) -> threading.Thread:
+def start_lock_holder(entered: threading.Event, leave: threading.Event) -> threading.Thread:
     """A thread that holds llvmlite's lock until it is told to leave."""
 
     def hold() -> None:
@@ -55,7 +55,7 @@ def test_lock_is_bypassed_only_within_apart():
                 done[name].set()
 
     entered, leave = threading.Event(), threading.Event()
-    holder = held(entered, leave)
+    holder = start_lock_holder(entered, leave)
     threads = [threading.Thread(target=parse, args=(name,)) for name in done]
     try:
         for thread in threads:

@@ -22,7 +22,7 @@ BOTH_TIERS = True
 
 
 @pytest.fixture
-def held(monkeypatch):
+def no_upgrades(monkeypatch):
     """No thread upgrades kernels: `kernel_cache.wait_for_background()` does."""
     kernel_cache.wait_for_background()
     monkeypatch.setattr(background_compile, "_thread", object())
@@ -80,7 +80,9 @@ def calls_its_kernels(monkeypatch):
     return calls
 
 
-def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(held, monkeypatch):
+def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(
+    no_upgrades, monkeypatch
+):
     calls = calls_its_kernels(monkeypatch)
     accnp.block_until_ready(accnp.jit(bodies(1))(*STATE))
     assert not any(calls)
@@ -88,7 +90,7 @@ def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(held
     assert any(calls)
 
 
-def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
+def test_the_longest_function_does_not_grow_with_the_program(no_upgrades, monkeypatch):
     monkeypatch.setattr(program, "MAX_INLINED", 100_000)
     lengths = []
     passed = objects._run_and_free
@@ -110,7 +112,7 @@ def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [0, 10**9])
-def test_calls_and_inlining_match_bitwise(held, monkeypatch, limit):
+def test_calls_and_inlining_match_bitwise(no_upgrades, monkeypatch, limit):
     monkeypatch.setattr(program, "MAX_INLINED", limit)
     expected = leaves(accnp.jit(bodies(2))(*STATE))
     with accnp.disable_jit():
@@ -119,7 +121,7 @@ def test_calls_and_inlining_match_bitwise(held, monkeypatch, limit):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypatch):
+def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(no_upgrades, monkeypatch):
     monkeypatch.setattr(program, "MAX_INLINED", 0)
     monkeypatch.setattr("accnp.engine.steps.LONG_TEXT", 0)
     f = accnp.jit(bodies(1))

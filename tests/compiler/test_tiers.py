@@ -23,7 +23,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.
 
 
 @pytest.fixture
-def held(monkeypatch):
+def no_upgrades(monkeypatch):
     """No thread upgrades kernels: `kernel_cache.wait_for_background()` does."""
     kernel_cache.wait_for_background()
     if (
@@ -60,7 +60,7 @@ def program(x):
     return jnp.tanh(x) * 2 + x.sum(0)
 
 
-def test_optimized_code_replaces_first_tier(held):
+def test_optimized_code_replaces_first_tier(no_upgrades):
     forget()
     x = jnp.asarray(np.linspace(-3, 3, 1024, dtype=np.float32).reshape(32, 32))
     f, kernels = fresh(program)
@@ -91,7 +91,7 @@ def test_optimized_code_replaces_first_tier(held):
     [(1 << 10, False, 1), (1 << 20, True, 1), (1 << 20, False, 0), (1 << 23, True, 0)],
 )
 def test_longer_kernels_start_in_the_first_tier_if_they_are_vector_code(
-    held, monkeypatch, size, vectors, waits
+    no_upgrades, monkeypatch, size, vectors, waits
 ):
     monkeypatch.setattr(objects, "is_vector_code", lambda text, linked: vectors)
     forget()
@@ -100,7 +100,7 @@ def test_longer_kernels_start_in_the_first_tier_if_they_are_vector_code(
     assert len(background_compile._waiting) == waits
 
 
-def test_calls_by_first_tier_address_reach_optimized_code(held):
+def test_calls_by_first_tier_address_reach_optimized_code(no_upgrades):
     forget()
     f, kernels = fresh(lambda x: x * 3 - 1)
     x = jnp.asarray(np.arange(10.0))
@@ -131,7 +131,7 @@ BINARY = "add atan2 div eq ge gt igamma igammac le lt max min mul ne nextafter p
 
 
 @pytest.mark.parametrize("x64", [False, True])
-def test_both_tiers_have_the_same_bits(held, x64):
+def test_both_tiers_have_the_same_bits(no_upgrades, x64):
     def all_of(x, y):
         one = [getattr(accnp.lax, n)(x) for n in UNARY.split()]
         two = [getattr(accnp.lax, n)(x, y) for n in BINARY.split()]
@@ -156,7 +156,7 @@ def test_both_tiers_have_the_same_bits(held, x64):
             np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]), name)
 
 
-def test_long_looping_or_precompiled_kernels_skip_first_tier(held):
+def test_long_looping_or_precompiled_kernels_skip_first_tier(no_upgrades):
     x, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
 
     def starts(f, *args):
@@ -194,7 +194,7 @@ def test_background_thread_optimizes_without_request(no_disk):
     assert kernels()
 
 
-def test_kernel_keeps_first_tier_if_optimization_fails(held, monkeypatch, capsys):
+def test_kernel_keeps_first_tier_if_optimization_fails(no_upgrades, monkeypatch, capsys):
     forget()
     f, _ = fresh(lambda x: jnp.cos(x) - 4)
     x = jnp.arange(20.0)
@@ -248,7 +248,7 @@ def test_fork_waits_for_pending_optimizations(no_disk, monkeypatch):
     assert not background_compile._held
 
 
-def test_forked_child_continues_pending_optimizations(held, monkeypatch):
+def test_forked_child_continues_pending_optimizations(no_upgrades, monkeypatch):
     monkeypatch.setattr(background_compile, "PATIENCE", 0)
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
@@ -279,7 +279,7 @@ def test_failed_optimization_does_not_block_others(no_disk):
     assert not kernel_cache.has_waiting_threads()
 
 
-def test_long_run_switches_to_optimized_code(held):
+def test_long_run_switches_to_optimized_code(no_upgrades):
     """Code of the first tier is up to four times slower, which such a run would be to its end."""
     # What one program does to arrays of several lengths is one kernel.
     small, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
@@ -296,7 +296,7 @@ def test_long_run_switches_to_optimized_code(held):
         kernel_cache.wait_for_background()
 
 
-def test_interrupted_optimization_is_queued_again(held, monkeypatch):
+def test_interrupted_optimization_is_queued_again(no_upgrades, monkeypatch):
     forget()
     f, _ = fresh(lambda x: jnp.cos(x) - 5)
     f(jnp.arange(20.0)).block_until_ready()
@@ -318,7 +318,9 @@ def test_interrupted_optimization_is_queued_again(held, monkeypatch):
     ("platform", "own", "set_to"),
     [("linux", 0, [background_compile._NICE]), ("linux", 15, [15]), ("darwin", 0, [])],
 )
-def test_worker_has_lower_priority_than_the_program(held, monkeypatch, platform, own, set_to):
+def test_worker_has_lower_priority_than_the_program(
+    no_upgrades, monkeypatch, platform, own, set_to
+):
     seen = []
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(os, "getpriority", lambda *which: own, raising=False)
@@ -327,7 +329,7 @@ def test_worker_has_lower_priority_than_the_program(held, monkeypatch, platform,
     assert [value for *_, value in seen] == set_to
 
 
-def test_full_queue_compiles_optimized_code_directly(held, monkeypatch):
+def test_full_queue_compiles_optimized_code_directly(no_upgrades, monkeypatch):
     monkeypatch.setattr(background_compile, "MANY", 2)
     forget()
     x = jnp.asarray(np.ones(20, np.float32))
@@ -336,7 +338,7 @@ def test_full_queue_compiles_optimized_code_directly(held, monkeypatch):
     assert len(background_compile._waiting) == 2
 
 
-def test_worker_ignores_busy_program_if_queue_is_long(held, monkeypatch):
+def test_worker_ignores_busy_program_if_queue_is_long(no_upgrades, monkeypatch):
     forget()
     x = jnp.asarray(np.ones(20, np.float32))
     for f in (jnp.sin, jnp.cos, jnp.exp):
