@@ -23,7 +23,7 @@ import numpy as np
 
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.interpreter import run
-from accnp.compiler.loops.ir import LONG, Buffer, Kernel
+from accnp.compiler.loops.ir import LONG_SIZE, Buffer, Kernel
 from accnp.compiler.loops.parser import parse_kernels
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import Pointer, Type
@@ -178,9 +178,9 @@ def _integers(options: argparse.Namespace, kernel: Kernel) -> dict[str, int]:
     unknown = values.keys() - {v.name for v in kernel.integers}
     if unknown:
         raise ValueError(f"--integers: the kernel has no {', '.join(sorted(unknown))}")
-    short = [v.name for v in kernel.long if values.get(v.name, LONG) < LONG]
+    short = [v.name for v in kernel.long if values.get(v.name, LONG_SIZE) < LONG_SIZE]
     if short:
-        raise ValueError(f"--integers: the kernel needs {LONG} or more for {', '.join(short)}")
+        raise ValueError(f"--integers: the kernel needs {LONG_SIZE} or more for {', '.join(short)}")
     missing = [v.name for v in kernel.integers if v.name not in values]
     if missing:
         raise ValueError(f"--integers must give {', '.join(missing)}")

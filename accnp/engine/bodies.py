@@ -13,7 +13,7 @@ from accnp.config import config
 from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
 from accnp.ir.aval import result_avals
-from accnp.ir.kernel import LONG
+from accnp.ir.kernel import LONG_STEP
 from accnp.ir.mesh_axis import is_over_mesh
 from accnp.primitives.views import contiguous
 
@@ -38,7 +38,7 @@ def why_not_native(body: Plan, messages: bool = False) -> str:
         if inner.work >= LARGE and inner.extent > inner.grain and config.threads > 1:
             return f"a kernel over 0..{inner.extent} is large enough for several threads"
         # Interrupts can end a kernel in a native loop only if threads share it.
-        if inner.work >= LONG and inner.extent > inner.stretch:
+        if inner.work >= LONG_STEP and inner.extent > inner.stretch:
             return (
                 f"a kernel over 0..{inner.extent} takes long, and interrupts must be able to end it"
             )

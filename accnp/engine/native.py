@@ -41,7 +41,7 @@ __all__ = ["Driver", "native_step"]
 # Work between two checks whether a loop is to stop. Costs are upper estimates: this takes 35 to
 # 350 us. A scan with less work than STRETCH makes no checks. With 2^18, the checks and the shorter
 # inner loops took 2 % of the time of 2000 steps over 4096 elements (Zen 5, 2026-11).
-STRIP = 1 << 20
+WORK_BETWEEN_CHECKS = 1 << 20
 
 
 def native_step(
@@ -346,7 +346,7 @@ class Driver(ControlText):
 
     def iterations_between(self) -> int:
         """Return the number of iterations between two checks, a power of two."""
-        return 1 << max(0, (STRIP // self.work_of_iteration()).bit_length() - 1)
+        return 1 << max(0, (WORK_BETWEEN_CHECKS // self.work_of_iteration()).bit_length() - 1)
 
     def iterations(self, length: str, count: int, reverse: bool) -> AbstractContextManager[None]:
         """Open the loop of a scan of `count` iterations; `i` is the index of the row."""

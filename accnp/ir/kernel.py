@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from accnp.ir.aval import Aval
 
 __all__ = [
-    "BLOCK", "CHUNK", "CODES", "HALVES", "LONG", "ROWS", "STRETCH", "STRIDES", "Access",
+    "BLOCK", "CHUNK", "CODES", "HALVES", "LONG_STEP", "ROWS", "STRETCH", "STRIDES", "Access",
     "KernelSpec", "Operand", "OwnKernel", "Phase", "RowReduction", "Statement", "code_dtype",
     "dtype_code", "is_half", "replace",
 ]  # fmt: skip
@@ -37,8 +37,9 @@ CHUNK = 32 * BLOCK  # elements per partial result of a split reduction
 ROWS = 512  # rows that are added one after the other into one partial result of a column reduction
 
 # Limits on work, in simple operations on one element (see `engine/steps.py`). Signal handlers run
-# between parts of STRETCH, 1.4 ms at most. A step of LONG, 90 ms at most, must be interruptible.
-STRETCH, LONG = 1 << 22, 1 << 28
+# between parts of STRETCH, 1.4 ms at most. A step of LONG_STEP, 90 ms at most, must be
+# interruptible.
+STRETCH, LONG_STEP = 1 << 22, 1 << 28
 
 # Strides of loads along the innermost loop, besides 0 and 1, that kernels treat as constants: the
 # vectors are then loaded contiguously and shuffled (`compiler/llvm/accesses.py`).

@@ -96,10 +96,10 @@ def test_kernels_know_neighbors_and_equal_strides(specialized: list[Generated]) 
 
 
 def test_kernels_of_long_rows_know_it(specialized: list[Generated]) -> None:
-    a = jnp.ones((40, launches.LONG + 2))
+    a = jnp.ones((40, launches.LONG_SIZE + 2))
     f = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, five_points, (a, b)))
     f(a, a + 1)[0].block_until_ready()
     (text,) = [text for text in specialized if text.kernel.long]
     rows = [s for s in statements(text.kernel.body) if isinstance(s, For)][-1]
     assert text.kernel.long == (rows.stop,)
-    assert f"    # {rows.stop.name} >= {launches.LONG}\n" in text.source
+    assert f"    # {rows.stop.name} >= {launches.LONG_SIZE}\n" in text.source

@@ -82,7 +82,7 @@ def test_padding_times_infinity_is_zero(gpu, features):
 
 @pytest.mark.parametrize("name", ["slopes", "slopes by tiles"])
 def test_long_sums_are_split(fake, monkeypatch, name):
-    monkeypatch.setattr(block_convolutions, "LONG", 20)
+    monkeypatch.setattr(block_convolutions, "LONG_SUM", 20)
     f, *args = CASES.get(name, (slopes, X, W))
     there = jax.device_put(args, jax.devices("gpu")[0])
     found = jax.block_until_ready(jax.jit(lambda *x: f(*x))(*there))

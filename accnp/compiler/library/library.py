@@ -12,10 +12,10 @@ dimension is split into runs of RUN steps. A run is a chain of ``fma`` that star
 runs are added in order. Therefore the bits of the result do not depend on the memory layout, the
 tiles, the threads, or the number of rows and columns. A complex step counts as two real ones.
 Products of a matrix and a vector (gemv) have another order, which is fast whether rows or columns
-are contiguous: a run of LONG steps is distributed over as many chains as CHAINS bytes have
-elements. Step p belongs to chain p mod chains, and the chains are combined by halves. Integers of
-16 bits (gemm_i2) are stored in pairs: steps 2 p and 2 p + 1 are one 32-bit word, which is also the
-type of the sums. Their strides and `k` count words.
+are contiguous: a run of VECTOR_RUN steps is distributed over as many chains as CHAIN_BYTES bytes
+have elements. Step p belongs to chain p mod chains, and the chains are combined by halves. Integers
+of 16 bits (gemm_i2) are stored in pairs: steps 2 p and 2 p + 1 are one 32-bit word, which is also
+the type of the sums. Their strides and `k` count words.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["PREFIX", "SHAPES", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
-LONG = 4096  # steps of one run of a matrix times a vector
-CHAINS = 64  # bytes of the partial sums of these chains, one element for each chain
-STRIP = 2048  # columns whose partial sums stay in the cache
+VECTOR_RUN = 4096  # steps of one run of a matrix times a vector
+CHAIN_BYTES = 64  # bytes of the partial sums of these chains, one element for each chain
+STRIP_COLUMNS = 2048  # columns whose partial sums stay in the cache
 
 
 class Shape(NamedTuple):
@@ -131,7 +131,7 @@ def source(name: str, vector_bytes: int) -> str:
         )
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
-    chains = CHAINS // int(code[1:])
+    chains = CHAIN_BYTES // int(code[1:])
     ends = [f"acc[{u} * lda + q]" for u in range(chains)]
     while len(ends) > 1:
         half = len(ends) // 2
@@ -139,8 +139,8 @@ def source(name: str, vector_bytes: int) -> str:
     text = {"gemv": _GEMV, "chains": _CHAINS, "combine": _COMBINE_CHAINS}[family]
     several_steps = "".join([_SEVERAL_STEPS.format(count=count, chains=chains) for count in (8, 4)])
     return text.format(
-        name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG, chains=chains,
-        strip=STRIP, sum=ends[0], rows=shape.dot_rows,
+        name=name, code=code, one=vector_bytes // int(code[1:]), long=VECTOR_RUN, chains=chains,
+        strip=STRIP_COLUMNS, sum=ends[0], rows=shape.dot_rows,
         several_steps=several_steps,
     )  # fmt: skip
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from accnp.compiler.library.library import CHAINS, LONG, RUN, SHAPES, SIGNATURES, STRIP, source
+from accnp.compiler.library.library import (
+    CHAIN_BYTES,
+    RUN,
+    SHAPES,
+    SIGNATURES,
+    STRIP_COLUMNS,
+    VECTOR_RUN,
+    source,
+)
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, MultiplyAdd, Number, Places, Pointer
@@ -107,7 +115,7 @@ def _dots(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
         k: Integer, x: Pointer, b: Pointer, ldb: Integer, c: Pointer, n: Integer, how: Integer
     ) -> None:
         dtype = _type(c)
-        count = CHAINS // np.dtype(dtype).itemsize
+        count = CHAIN_BYTES // np.dtype(dtype).itemsize
         for j in range(min(int(n), rows)):
             lanes = [dtype(0)] * count
             for p in range(int(k)):
@@ -130,8 +138,8 @@ def _gemv(fma: MultiplyAdd) -> Callable[..., None]:
     ) -> None:  # fmt: skip
         dtype = _type(c)
         for j in range(int(n)):
-            for p0 in range(0, max(int(k), 1), LONG):
-                steps = range(p0, min(int(k), p0 + LONG))
+            for p0 in range(0, max(int(k), 1), VECTOR_RUN):
+                steps = range(p0, min(int(k), p0 + VECTOR_RUN))
                 left = np.array([x[p * sx] for p in steps], dtype)
                 right = np.array([b[p * rsb + j * csb] for p in steps], dtype)
                 out = np.zeros(1, dtype)
@@ -231,7 +239,7 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         functions["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
-        long = ((CHAINS + 8) * STRIP + 64) // np.dtype(dtype).itemsize
+        long = ((CHAIN_BYTES + 8) * STRIP_COLUMNS + 64) // np.dtype(dtype).itemsize
         functions["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
     functions["release"] = _release
     return functions

@@ -24,7 +24,7 @@ from accnp.compiler.library.routines import (
     kinds,
     symbol,
 )
-from accnp.compiler.llvm.scalars.compaction import LISTS
+from accnp.compiler.library.sorts.ordered_keys import LISTS
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer

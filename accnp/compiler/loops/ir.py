@@ -377,7 +377,7 @@ class Shifted(NamedTuple):
 
 
 MAX_SHIFT_DISTANCE = 4  # of `Shifted.distance`: elements are shuffled from two adjacent vectors
-LONG = 128  # see `Kernel.long`
+LONG_SIZE = 128  # see `Kernel.long`
 
 
 class Callee(NamedTuple):
@@ -420,7 +420,7 @@ class Kernel(NamedTuple):
     shared: tuple[Buffer, ...] = ()
     narrow: bool = False
     shifted: tuple[Shifted, ...] = ()
-    long: tuple[Var, ...] = ()  # integer arguments that are at least LONG
+    long: tuple[Var, ...] = ()  # integer arguments that are at least LONG_SIZE
 
     @property
     def arguments(self) -> tuple[Memory, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from accnp.compiler.frontend.definitions import is_defined
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
-    LONG,
+    LONG_SIZE,
     Address,
     Break,
     Buffer,
@@ -88,7 +88,7 @@ class _Printer:
             self.lines.append("    distinct_buffers()")
         else:  # the assumptions of the machine code; kernels get their names from the source
             self.lines += [f"    # {b.name}[i] is {of.name}[i + {n}]" for b, of, n in k.shifted]
-            self.lines += [f"    # {v.name} >= {LONG}" for v in k.long]
+            self.lines += [f"    # {v.name} >= {LONG_SIZE}" for v in k.long]
         for b in k.stack:
             self.lines.append(f"    {b.name} = {function_of(b)}()")
         for b in k.shared:

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from accnp.compiler.loops.ir import LONG, Buffer, Expr, For, Index, Kernel, Shifted, Store, Var
+from accnp.compiler.loops.ir import LONG_SIZE, Buffer, Expr, For, Index, Kernel, Shifted, Store, Var
 from accnp.compiler.loops.types import DType
 from accnp.compiler.loops.visiting import (
     expressions,
@@ -106,7 +106,7 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
     body = map_body(kernel.body, lambda x: replaced(x, equal)) if equal else kernel.body
     limits = {s.stop for s in statements(body) if isinstance(s, For)}
     sizes = zip(kernel.integers, text.ints, strict=False)
-    long = tuple([v for v, n in sizes if v in limits and n >= LONG])
+    long = tuple([v for v, n in sizes if v in limits and n >= LONG_SIZE])
     if not shifted and not equal and not long:
         return text
     variant = copy.copy(text)

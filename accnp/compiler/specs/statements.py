@@ -18,7 +18,7 @@ from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
-from accnp.ir.kernel import LONG, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
+from accnp.ir.kernel import LONG_STEP, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "are_adjacent", "loop_type"]
 
@@ -95,7 +95,7 @@ class Statements:
     def break_if_stopped(self, loop: Loop) -> None:
         """Add a `break` for interrupts to a loop over the reduced elements, if one step of the
         kernel may take longer than a user waits for an interrupt."""
-        if self.out.weight >= LONG and not self.tiny:
+        if self.out.weight >= LONG_STEP and not self.tiny:
             work = max(1, self.out.weight // prod(self.spec.reduced))
             self.b.break_if_stopped(loop, (1 << max(0, (STRETCH // work).bit_length() - 1)) - 1)
 

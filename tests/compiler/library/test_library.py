@@ -135,7 +135,10 @@ def vector_product(x, b, c, how):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_with_a_vector(dtype):
     """The order of summation is the same for every layout, and who cuts it into tasks knows it."""
-    assert (dot_general.LONG, dot_general.CHAINS) == (library.LONG, library.CHAINS)
+    assert (dot_general.VECTOR_RUN, dot_general.CHAIN_BYTES) == (
+        library.VECTOR_RUN,
+        library.CHAIN_BYTES,
+    )
     rng = np.random.default_rng(5)
     eps = np.finfo(dtype).eps
     for n, k in (
@@ -145,7 +148,7 @@ def test_products_with_a_vector(dtype):
         (8, 16),
         (17, 33),
         (300, 70),
-        (5, library.LONG + 40),
+        (5, library.VECTOR_RUN + 40),
         (90, 31),
     ):
         first = numbers(rng, (k, n), dtype)

@@ -33,14 +33,14 @@ FEW = 4096  # the same for integers
 SPELLED = 4  # maximum number of rows, columns and steps of products that are fully unrolled,
 MANY = 64  # if there are at least this many of them
 VECTOR = 1 << 14  # minimum number of elements for the summation order of matrix-vector products
-LONG = 4096  # LONG and CHAINS are constants of compiler/library/library.py:
-CHAINS = 64  # steps of a run, and bytes of the partial sums of its chains
+VECTOR_RUN = 4096  # VECTOR_RUN and CHAIN_BYTES are constants of compiler/library/library.py:
+CHAIN_BYTES = 64  # steps of a run, and bytes of the partial sums of its chains
 ROWS = 256  # minimum number of rows of a matrix for which partial sums may be stored in memory,
 ROW = 1 << 15  # and bytes of a row that a task reads at a time
 TASK = 1 << 16  # minimum work of a task, in simple element operations
 TASKS = 64  # maximum number of tasks
 SQUARES = (256, 128)  # rows and columns of tasks that convert, if there are enough such tasks
-STRIP = 1024  # rows of other tasks; packed columns are reused for all of them
+STRIP_ROWS = 1024  # rows of other tasks; packed columns are reused for all of them
 NARROW = 64  # minimum number of rows or columns of a task,
 FEWEST = 16  # or of rows, if there would be fewer tasks than threads
 BAND = 256  # rows of a task of large matrices; their steps of one run fit into the L2 cache
@@ -200,8 +200,8 @@ def _whole_row_kernel(code: str, left: int, along: Axis, across: Axis) -> OwnKer
     some of the chains of which sums consist, and stores their partial sums in memory."""
     (n, *_), (k, steps, *_) = across, along
     size = int(code[1:])
-    chains, wide = CHAINS // size, min(n, ROW // size)
-    runs, tiles = -(-k // LONG), -(-n // wide)
+    chains, wide = CHAIN_BYTES // size, min(n, ROW // size)
+    runs, tiles = -(-k // VECTOR_RUN), -(-n // wide)
     parts = 1
     while parts < chains and parts * runs * tiles < 2 * config.threads:
         parts *= 2
@@ -216,15 +216,17 @@ def _whole_row_kernel(code: str, left: int, along: Axis, across: Axis) -> OwnKer
     sx, rsb = (first.integer(steps[which]) for which in (left, 1 - left))
     with first.block("for t in range(lo, hi):"):
         first.add(f"u = t // {several}", f"first = (t - u * {several}) * {some}")
-        first.add(f"r = u // {across_}", f"j = (u - r * {across_}) * {width}", f"p = r * {LONG}")
-        sizes = f"fmin({columns} - j, {width}), fmin({deep} - p, {LONG})"
+        first.add(
+            f"r = u // {across_}", f"j = (u - r * {across_}) * {width}", f"p = r * {VECTOR_RUN}"
+        )
+        sizes = f"fmin({columns} - j, {width}), fmin({deep} - p, {VECTOR_RUN})"
         x, b = f"at(a{left}, p * {sx})", f"at(a{1 - left}, p * {rsb} + j)"
         ends = f"at(a3, r * {chains} * {lda} + j), {lda}"
         first.add(f"chains_{code}({sizes}, {x}, {sx}, {b}, {rsb}, {ends}, first, first + {some})")
     then, (columns, deep, width, across_, lda) = text()
     with then.block("for t in range(lo, hi):"):
         then.add(f"j = t * {width}")
-        with then.block(f"for r in range(({deep} + {LONG - 1}) // {LONG}):"):
+        with then.block(f"for r in range(({deep} + {VECTOR_RUN - 1}) // {VECTOR_RUN}):"):
             ends = f"at(a3, r * {chains} * {lda} + j), {lda}"
             then.add(f"combine_{code}(fmin({columns} - j, {width}), {ends}, at(a2, j), fmin(r, 1))")
     own = first.own(runs * tiles * parts, n * k)
@@ -288,7 +290,7 @@ def _tiles(
     across = max(1, min(tasks, round(n / narrow)))
     wide = -(-n // across // step) * step
     across = -(-n // wide)
-    strips = max(-(-min(tasks, enough) // across), min(-(-m // STRIP), tasks // across))
+    strips = max(-(-min(tasks, enough) // across), min(-(-m // STRIP_ROWS), tasks // across))
     down = max(1, min(-(-tasks // across) if squares else strips, m // NARROW))
     down = max(down, min(config.threads // across, m // FEWEST))
     tall = -(-m // down // 8) * 8

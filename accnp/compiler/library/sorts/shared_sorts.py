@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from math import prod
 from typing import Any
 
-from accnp.compiler.library.sorts.ordered_keys import FLOATS, largest_key, ordered_bits
+from accnp.compiler.library.sorts.ordered_keys import FLOATS, LISTS, largest_key, ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
@@ -26,10 +26,9 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["Keys", "Lines", "first_zero", "partition", "shared_sort", "sort_list", "write_signs"]
 
-LISTS = 8  # number of lists; the intrinsic `distribute` supports exactly this many
 SAMPLE = 1024  # keys of the sample of a line; list lengths then vary by about 8 %
 BLOCK = 1 << 13  # keys that are distributed at a time, so that they fit into the L2 cache
-LONG = 1 << 14  # minimum length of lines for which partition uses these kernels
+LONG_LINE = 1 << 14  # minimum length of lines for which partition uses these kernels
 PAD = 16  # elements in a vector of the smallest keys
 FEW = 16  # sampled keys per list when a list is split further
 STACK = 1024  # maximum number of pending lists
@@ -318,7 +317,7 @@ def partition(
     axis: int = p["axis"]
     kth: int = p["kth"]
     keys, n = Keys([x]), x.shape[axis]
-    if not keys.possible or not LONG <= n < 1 << 31:
+    if not keys.possible or not LONG_LINE <= n < 1 << 31:
         return None
     # The standard deviation of a rank in the sample is 16; it is off by 64 in one of 10^4 cases.
     rank = kth * SAMPLE // n

@@ -26,8 +26,8 @@ TILE = 64  # positions, and features, of a thread block
 STEP = 16  # input features at a time
 WIDTH = TILE + 1  # stride between them, so that threads access different banks along either axis
 FEATURES, PLACES = 16, 64  # minimum numbers for which a thread block computes tiles
-# Sums of at least LONG terms are divided into parts if there are fewer blocks, or threads.
-LONG, BLOCKS, THREADS = 512, 264, 1 << 15
+# Sums of at least LONG_SUM terms are divided into parts if there are fewer blocks, or threads.
+LONG_SUM, BLOCKS, THREADS = 512, 264, 1 << 15
 
 
 def convolution(
@@ -109,7 +109,7 @@ class _Sums:
         taps = [w.taps for w in case.windows]
         places = prod([w.places for w in case.windows])
         self.size = case.groups * case.features * case.examples * places
-        first = taps[0] if taps and prod(taps) * case.inputs >= LONG else 1
+        first = taps[0] if taps and prod(taps) * case.inputs >= LONG_SUM else 1
         parts = max(1, min(first, target_tasks // max(1, tasks or self.size)))
         self.each = -(-first // parts)  # taps of the first axis in a part
         self.parts = -(-first // self.each)

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from accnp.compiler.library.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
+from accnp.compiler.library.library import (
+    CHAIN_BYTES,
+    PREFIX,
+    RUN,
+    SHAPES,
+    SIGNATURES,
+    STRIP_COLUMNS,
+)
 from accnp.compiler.llvm.intrinsics.memory import stack_memory
 from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.processor import VECTOR_BYTES
@@ -108,6 +115,6 @@ _vector("transpose_square", "pipi", gemm.transpose_square)
 for _name in ("f4", "f8", "i4"):
     _define_stack_memory("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
 for _name in ("f4", "f8"):
-    _define_stack_memory("lanes_" + _name, DTYPES[_name], (CHAINS + 8) * STRIP + 64)
+    _define_stack_memory("lanes_" + _name, DTYPES[_name], (CHAIN_BYTES + 8) * STRIP_COLUMNS + 64)
 for _name, _tokens in SIGNATURES.items():
     _library(_name, _tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from accnp.compiler.library.library import CHAINS, RUN, STRIP
+from accnp.compiler.library.library import CHAIN_BYTES, RUN, STRIP_COLUMNS
 from accnp.compiler.llvm.intrinsics.memory import SLAB, STACK, TILE
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.loops.types import DTYPES, DType
@@ -12,7 +12,7 @@ from accnp.compiler.loops.types import DTYPES, DType
 __all__ = ["length_of"]
 
 _LENGTHS = {"stack": STACK, "tile": TILE, "slab": SLAB, "cell": 1}
-_BYTES = {"panel": RUN * 4 * VECTOR_BYTES, "lanes": (CHAINS + 8) * STRIP + 64}
+_BYTES = {"panel": RUN * 4 * VECTOR_BYTES, "lanes": (CHAIN_BYTES + 8) * STRIP_COLUMNS + 64}
 
 
 @functools.cache

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from accnp.compiler.library.sorts.ordered_keys import LISTS
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, masked_load
-
-LISTS = 8  # number of lists of `distribute`
 
 
 def _broadcast_lane(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:

@@ -15,7 +15,7 @@ from functools import partial
 
 from llvmlite import ir
 
-from accnp.compiler.library.library import CHAINS
+from accnp.compiler.library.library import CHAIN_BYTES
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I1, I32, I64, call_external, fetch
 
@@ -307,7 +307,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
     prefetches what is read FAR bytes later, in these rows or at the beginning of the next ones.
     """
     k, x, pb, ldb, c, n, how = args
-    v = _Vectors(b, x.type.pointee, CHAINS)
+    v = _Vectors(b, x.type.pointee, CHAIN_BYTES)
     last = b.sub(n, _const(1))
     starts = [pb]
     for i in range(1, rows):  # for missing rows, the last one is read
