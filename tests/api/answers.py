@@ -37,14 +37,14 @@ def function(m: Any, name: str) -> Callable[..., Any]:
         return lambda x, *args, **kw: getattr(m.numpy.asarray(x), last)(*args, **kw)
     if space == "Array.at":
         return lambda x, i, *args, **kw: getattr(m.numpy.asarray(x).at[i], last)(*args, **kw)
-    found = importlib.import_module(f"{m.__name__}.{space}" if space else m.__name__)
-    made = getattr(found, last)
+    module = importlib.import_module(f"{m.__name__}.{space}" if space else m.__name__)
+    attribute = getattr(module, last)
     if space != "nn.initializers":
-        return made
+        return attribute
 
     def initialised(*args: Any, key: Any = None, shape: Any = None, **kw: Any) -> Any:
         """What an initialiser that is made of the other arguments gives for a key and a shape."""
-        return made(*args, **kw) if key is None else made(*args, **kw)(key, shape)
+        return attribute(*args, **kw) if key is None else attribute(*args, **kw)(key, shape)
 
     return initialised
 
@@ -60,9 +60,9 @@ def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
 
 def arrays_of(m: Any, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
     """The operands of a case: arrays of the library, and Python numbers."""
-    found = operands(case)
-    arrays = {k: m.numpy.asarray(v) for k, v in found.items() if isinstance(v, np.ndarray)}
-    return arrays, {k: v for k, v in found.items() if k not in arrays}
+    values = operands(case)
+    arrays = {k: m.numpy.asarray(v) for k, v in values.items() if isinstance(v, np.ndarray)}
+    return arrays, {k: v for k, v in values.items() if k not in arrays}
 
 
 def moving(arrays: dict[str, Any]) -> dict[str, Any]:

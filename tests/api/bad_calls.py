@@ -171,14 +171,14 @@ def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, 
 
 def calls(name: str) -> list[tuple[str, bool, str]]:
     """All bad calls of a function; those that jax takes after all are among them."""
-    found: dict[str, tuple[str, bool, str]] = {}
+    unique: dict[str, tuple[str, bool, str]] = {}
     for call in TABLE.get(name, []):
         if call.startswith("!"):
-            found.setdefault(call[1:].strip(), (call[1:].strip(), False, ""))
+            unique.setdefault(call[1:].strip(), (call[1:].strip(), False, ""))
         else:
             for one in spoiled(call, parameters_of(name)):
-                found.setdefault(one[0], one)
-    return list(found.values())
+                unique.setdefault(one[0], one)
+    return list(unique.values())
 
 
 def parameters_of(name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from api.recipes import Called
-from api.references import determined, reference, slopes
+from api.references import determined, gradient_quotients, reference
 from api.support import value_of
 
 import accnp
@@ -50,28 +50,28 @@ def apart(
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
         least = rough * (1 if kind in ("float16", "bfloat16") else 0.1)
         least *= min(scale, 1.0) if signs else max(scale, 0.1)
-        found = ~np.isclose(a, b, rtol=rough, atol=least, equal_nan=True)
+        differs = ~np.isclose(a, b, rtol=rough, atol=least, equal_nan=True)
         if signs:
-            found |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
-    return found.any(-1) if kind.startswith("complex") else found
+            differs |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+    return differs.any(-1) if kind.startswith("complex") else differs
 
 
-def typed(found: Any, expected: list[Any]) -> None:
+def check_type(actual: Any, expected: list[Any]) -> None:
     """Compare dtype, shape and weak flag of an array with those of a packed one."""
     kind, weak, shape = expected[:3]
-    if (found.dtype.name, list(found.shape)) != (kind, shape):
-        raise Differs("type", f"{found.dtype.name}{list(found.shape)}, jax {kind}{shape}")
-    if isinstance(found, accnp.Array) and kind != "bool" and found.weak_type != weak:
-        raise Differs("weak", f"{found.weak_type}, jax {weak}")
+    if (actual.dtype.name, list(actual.shape)) != (kind, shape):
+        raise Differs("type", f"{actual.dtype.name}{list(actual.shape)}, jax {kind}{shape}")
+    if isinstance(actual, accnp.Array) and kind != "bool" and actual.weak_type != weak:
+        raise Differs("weak", f"{actual.weak_type}, jax {weak}")
 
 
-def right(name: str, case: Called, found: list[Any], theirs: list[np.ndarray]) -> None:
+def check_values(name: str, case: Called, actual: list[Any], theirs: list[np.ndarray]) -> None:
     """Raise `Differs` unless each number is jax's, or that of NumPy, SciPy or a formula.
 
     Of what is partly free, what is determined is compared.
     """
     signs = case.layout == "special"
-    values = [value_of(x) for x in found]
+    values = [value_of(x) for x in actual]
     shapes = [x.shape for x in values]
     same = [y.shape for y in theirs] == shapes
     if same and not any(apart(x, y, signs).any() for x, y in zip(values, theirs, strict=True)):
@@ -97,16 +97,18 @@ def right(name: str, case: Called, found: list[Any], theirs: list[np.ndarray]) -
             raise Differs("value" if theirs else "accepts", text)
 
 
-def sloping(name: str, case: Called, letter: str, found: np.ndarray, theirs: np.ndarray) -> None:
+def check_gradient(
+    name: str, case: Called, letter: str, gradient: np.ndarray, theirs: np.ndarray
+) -> None:
     """Raise `Differs` unless each slope is jax's, or that of a quotient of differences."""
     rough = 2e-2 if "float16" in str(case) else None
     expected = theirs.copy()
-    for place in np.nonzero(apart(found, theirs, rough=rough).ravel())[0].tolist():
-        for slope in slopes(name, case, letter, place):
-            expected.flat[place] = slope
-            if not apart(found, expected, rough=rough).flat[place]:
+    for place in np.nonzero(apart(gradient, theirs, rough=rough).ravel())[0].tolist():
+        for quotient in gradient_quotients(name, case, letter, place):
+            expected.flat[place] = quotient
+            if not apart(gradient, expected, rough=rough).flat[place]:
                 break
         else:
-            text = f"{found.flat[place]}, jax {theirs.flat[place]}, quotients"
-            found_here = slopes(name, case, letter, place)
-            raise Differs("grad", f"{text} {found_here} at {letter}, {place}")
+            text = f"{gradient.flat[place]}, jax {theirs.flat[place]}, quotients"
+            quotients = gradient_quotients(name, case, letter, place)
+            raise Differs("grad", f"{text} {quotients} at {letter}, {place}")

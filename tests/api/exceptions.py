@@ -17,9 +17,9 @@ def exceptions(section: str) -> list[Line]:
     """The lines of a section, one for each of their names."""
     text = (Path(__file__).parent / "exceptions.txt").read_text()
     part = text.partition(f"\n[{section}]\n")[2].partition("\n[")[0]
-    found = []
+    entries = []
     for line in part.splitlines():
         if line and not line.startswith("#"):
             names, what, calls, why = line.split(" | ")
-            found += [(name, what, calls, why) for name in names.split()]
-    return found
+            entries += [(name, what, calls, why) for name in names.split()]
+    return entries

@@ -86,10 +86,10 @@ def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
     m, places = ways.m, ways.moving(xs)
 
     def results(*moved: Any) -> list[Any]:
-        given = list(xs)
+        arguments = list(xs)
         for i, x in zip(places, moved, strict=True):
-            given[i] = x
-        return [x for x in f(*given) if m.numpy.issubdtype(x.dtype, m.numpy.inexact)]
+            arguments[i] = x
+        return [x for x in f(*arguments) if m.numpy.issubdtype(x.dtype, m.numpy.inexact)]
 
     out, back = m.vjp(results, *[xs[i] for i in places])
     return back([m.numpy.ones_like(x) for x in out])
@@ -115,25 +115,25 @@ def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
         return f"{type(error).__name__}: {error}"
 
 
-def asked(make: Callable[..., Iterator[tuple[str, Call]]], group: Any) -> dict[str, list[str]]:
+def refused_calls(make: Callable[..., Iterator[tuple[str, Call]]], group: Any) -> dict[str, list[str]]:
     """The calls that jax does not accept in all modes; "always" for those it never accepts."""
     jax = importlib.import_module("jax")
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for line, call in make(jax, group):
         if accepts(jax, call, MODES) is True:
             continue
         if accepts(jax, call, ()) is not True:
-            found[line] = ["always"]
+            answers[line] = ["always"]
         elif refused := [mode for mode in MODES if accepts(jax, call, (mode,)) is not True]:
-            found[line] = refused
-    return found
+            answers[line] = refused
+    return answers
 
 
 def known(group: str) -> dict[str, list[str]]:
-    """What `asked` gives for a file of families, or the first seed of a group."""
+    """What `refused_calls` gives for a file of families, or the first seed of a group."""
     table = json.loads(PATH.read_text())
     if os.environ.get("ACCNP_ORACLE"):
-        table[group] = asked(*calls_of(group))
+        table[group] = refused_calls(*calls_of(group))
         texts = [
             f"{json.dumps(name)}: {{\n"
             + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(calls.items()))

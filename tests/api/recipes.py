@@ -165,7 +165,7 @@ def letters_of(text: str) -> list[str]:
 @cache
 def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
     """Of each name, its lines: the arguments, the values of parameters, how many cases."""
-    found: dict[str, list[tuple[str, dict[str, list[str]], str]]] = {}
+    by_function: dict[str, list[tuple[str, dict[str, list[str]], str]]] = {}
     for path in sorted(FOLDER.glob("*.txt")):
         for line in path.read_text().splitlines():
             if not line.strip() or line.startswith("#"):
@@ -175,17 +175,17 @@ def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
             names, text, *rest = (p.strip() for p in (others if many else line).split(" | "))
             values = {}
             for part in "".join(rest).split("; ") if rest else ():
-                parameter, _, given = part.partition("=")
-                values[parameter.strip()] = [v.strip() for v in given.split(" / ")]
+                parameter, _, choices = part.partition("=")
+                values[parameter.strip()] = [v.strip() for v in choices.split(" / ")]
             for name in names.split():
-                found.setdefault(f"{path.stem}.{name}", []).append((text, values, many))
-    return found
+                by_function.setdefault(f"{path.stem}.{name}", []).append((text, values, many))
+    return by_function
 
 
 def space_of(name: str) -> str | None:
     """The file that a name belongs to: that of its namespace, or of one around it."""
-    found = [p.stem for p in FOLDER.glob("*.txt") if name.startswith(f"{p.stem}.")]
-    return max(found, key=len, default=None)
+    prefixes = [p.stem for p in FOLDER.glob("*.txt") if name.startswith(f"{p.stem}.")]
+    return max(prefixes, key=len, default=None)
 
 
 def parameters(name: str) -> list[str]:
@@ -193,10 +193,10 @@ def parameters(name: str) -> list[str]:
     _, signature = NAMES[name]
     if not signature or signature in ("(*args, **kwargs)", "(*args, out=None, where=None)"):
         return []
-    found = stated(signature)
+    declared = stated(signature)
     return [
         p
-        for p, (way, default) in found.items()
+        for p, (way, default) in declared.items()
         if default is not None and p not in REFUSED and not p.startswith("_")
     ]
 
@@ -205,10 +205,10 @@ def parameters(name: str) -> list[str]:
 def cases(name: str) -> tuple[Case, ...]:
     """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
     lines = recipes()[name]
-    found = itertools.chain(
+    all_cases = itertools.chain(
         *(filter(partial(_drawn, many=m), _of(name, t, g, m)) for t, g, m in lines)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(all_cases))
 
 
 @cache
@@ -219,11 +219,11 @@ def fused(name: str) -> frozenset[Case]:
     parameter, a layout or a dtype.
     """
     chosen: set[Case] = set()
-    wanted = FUSED | (_others(name) if space_of(name) in VARIED else set())
+    variants = FUSED | (_others(name) if space_of(name) in VARIED else set())
     had: set[str] = set()
     for case in cases(name):
         parts = {case.text, case.layout, case.dtype, *(p for p, _ in case.more)}
-        if len(case.more) < 2 and {case.layout, case.dtype} <= wanted and not parts <= had:
+        if len(case.more) < 2 and {case.layout, case.dtype} <= variants and not parts <= had:
             chosen.add(case)
             had |= parts
     return frozenset(chosen)
@@ -243,7 +243,7 @@ def _drawn(case: Case, many: str) -> bool:
     return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
-def _of(name: str, text: str, given: dict[str, list[str]], many: str) -> Iterator[Case]:
+def _of(name: str, text: str, specified: dict[str, list[str]], many: str) -> Iterator[Case]:
     single, costly = many == "single", many in ("single", "fewest")
     letters = [x for x in letters_of(text) if LETTERS[x][0] != KEY]
     contents = {LETTERS[x][0] for x in letters}
@@ -268,10 +268,10 @@ def _of(name: str, text: str, given: dict[str, list[str]], many: str) -> Iterato
         yield Case(text, "base", "float64")
     positional = {p for p in parameters(name) if f"{p}=" in text}
     choices = {
-        p: given.get(p) or (INERT.get(p) or USUAL[p]).split(" / ")
-        for p in dict.fromkeys([*parameters(name), *(g for g in given if takes(name, g))])
+        p: specified.get(p) or (INERT.get(p) or USUAL[p]).split(" / ")
+        for p in dict.fromkeys([*parameters(name), *(g for g in specified if takes(name, g))])
         if p not in positional
-        and (p in given or p in INERT or p in USUAL)
+        and (p in specified or p in INERT or p in USUAL)
         and not taken(name, text, p)
     }
     for p, values in choices.items():
@@ -284,8 +284,8 @@ def _of(name: str, text: str, given: dict[str, list[str]], many: str) -> Iterato
 
 def takes(name: str, parameter: str) -> bool:
     """Return whether a function has a parameter, by name or among those that it has no list of."""
-    found = stated(NAMES[name][1] or "()")
-    return parameter in found or "VAR_KEYWORD" in {way for way, _ in found.values()}
+    declared = stated(NAMES[name][1] or "()")
+    return parameter in declared or "VAR_KEYWORD" in {way for way, _ in declared.values()}
 
 
 def taken(name: str, text: str, parameter: str) -> bool:
@@ -314,14 +314,14 @@ def _numpy(dtype: str) -> Any:
 
 def operands(case: Case) -> dict[str, Any]:
     """The arrays that a case names, as NumPy's; Python numbers in the cases of scalars."""
-    found = {}
+    values = {}
     everything = " ".join([case.text, *(v for _, v in case.more)])
     for number, letter in enumerate(letters_of(everything)):
         if case.dtype == "scalar" and number and LETTERS[letter][0] != KEY:
-            found[letter] = {WHOLE: 2, TRUTH: True}.get(LETTERS[letter][0], 0.5)
+            values[letter] = {WHOLE: 2, TRUTH: True}.get(LETTERS[letter][0], 0.5)
         else:
-            found[letter] = _array(letter, case, number)
-    return found
+            values[letter] = _array(letter, case, number)
+    return values
 
 
 def _array(letter: str, case: Case, number: int) -> np.ndarray:

@@ -62,22 +62,22 @@ def geometric(a: Any, b: Any, count: int) -> Any:
     return np.stack([a, *[a * (b / a) ** t for t in steps], b])
 
 
-def segments(fold: Any, start: float) -> Callable[..., Any]:
+def segments(ufunc: Any, start: float) -> Callable[..., Any]:
     def run(x: Any, ids: Any, count: int) -> Any:
         out, inside = np.full(count, start, float), (ids >= 0) & (ids < count)
-        fold.at(out, ids[inside].astype(int), x[inside])
+        ufunc.at(out, ids[inside].astype(int), x[inside])
         return out
 
     return run
 
 
-def updated(fold: Any) -> Callable[..., Any]:
+def updated(ufunc: Any) -> Callable[..., Any]:
     def run(x: Any, i: Any, v: Any) -> Any:
-        out = x.astype(fold(x.ravel()[:1], np.ravel(v)[:1]).dtype)
+        out = x.astype(ufunc(x.ravel()[:1], np.ravel(v)[:1]).dtype)
         if np.ndim(i):  # what lies beyond the ends is dropped
             inside = (i >= -len(x)) & (i < len(x))
             i, v = i[inside], v[inside]
-        fold.at(out, i, v)
+        ufunc.at(out, i, v)
         return out
 
     return run
@@ -96,8 +96,8 @@ def largest(x: Any, k: int, reduction_dimension: int = -1, sign: int = -1, **_: 
     """The k largest (smallest with sign=1), nan above all others, and their places."""
     x = np.moveaxis(x, reduction_dimension, -1)
     order = np.lexsort((sign * x, sign * np.isnan(x)))[..., :k]
-    found = np.take_along_axis(x, order, -1), order
-    return tuple(np.moveaxis(v, -1, reduction_dimension) for v in found)
+    outputs = np.take_along_axis(x, order, -1), order
+    return tuple(np.moveaxis(v, -1, reduction_dimension) for v in outputs)
 
 
 def polymul(a: Any, b: Any, trim_leading_zeros: bool = False) -> Any:
@@ -124,7 +124,7 @@ def eigen(x: Any) -> Any:
     return values, left / np.linalg.norm(left, axis=-2, keepdims=True), vectors
 
 
-def slope_by_order(a: Any, x: Any) -> Any:
+def igamma_order_gradient(a: Any, x: Any) -> Any:
     """Of the incomplete gamma function."""
     special = importlib.import_module("scipy.special")
     h = 1e-4 * np.maximum(abs(a), 1e-3)
@@ -132,15 +132,15 @@ def slope_by_order(a: Any, x: Any) -> Any:
     return (8 * near - far) / (12 * h)
 
 
-def sample_slope(a: Any, x: Any) -> Any:
+def gamma_sample_gradient(a: Any, x: Any) -> Any:
     """Of a sample of the gamma distribution by its parameter; far out by the expansion."""
     special = importlib.import_module("scipy.special")
     far = np.log(x) - special.psi(a)
-    return np.where((x > 1e3) & (x > 1e3 * a) & (a > 0), far, _sample_slope(special, a, x))
+    return np.where((x > 1e3) & (x > 1e3 * a) & (a > 0), far, _gamma_sample_gradient(special, a, x))
 
 
-def _sample_slope(special: Any, a: Any, x: Any) -> Any:
-    return -slope_by_order(a, x) / np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
+def _gamma_sample_gradient(special: Any, a: Any, x: Any) -> Any:
+    return -igamma_order_gradient(a, x) / np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
 
 
 def poisson_entropy(mean: Any, loc: float = 0) -> Any:
@@ -217,7 +217,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "lax.approx_min_k": functools.partial(largest, sign=1),
     "lax.clz": zeros_before,
     "lax.cumsum": functools.partial(np.cumsum, axis=0),
-    "lax.igamma_grad_a": slope_by_order,
+    "lax.igamma_grad_a": igamma_order_gradient,
     "lax.index_take": lambda x, places, axes: np.take(x, places[0].astype(int), axes[0]),
     "lax.linalg.eig": eigen,
     "lax.linalg.eigh": lambda x: np.linalg.eigh(x)[::-1],
@@ -226,7 +226,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "lax.reduce_min": lambda x, axes: np.min(x, tuple(axes)),
     "lax.max": np.maximum,
     "lax.min": np.minimum,
-    "lax.random_gamma_grad": sample_slope,
+    "lax.random_gamma_grad": gamma_sample_gradient,
     "scipy.special.bessel_jn": bessels,
     "scipy.stats.gumbel_l.logcdf": double_exponential,
     "scipy.stats.gumbel_r.logsf": lambda z, loc=0, scale=1: double_exponential(loc - z, 0, scale),
@@ -315,8 +315,8 @@ def function(name: str) -> Callable[..., Any] | None:
     for home in homes.get(space, (space,)):
         module, *inner = home.partition("stats.")
         try:
-            found = importlib.import_module(f"{module}{inner[0]}".rstrip("."))
-            return getattr(getattr(found, inner[1]) if inner[1] else found, last)
+            namespace = importlib.import_module(f"{module}{inner[0]}".rstrip("."))
+            return getattr(getattr(namespace, inner[1]) if inner[1] else namespace, last)
         except (ImportError, AttributeError):
             continue
     return None
@@ -360,13 +360,13 @@ def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.
     """The right arrays, rounded to dtypes; none where nobody else has them."""
     f = function(name)
     try:
-        found = evaluated(f, case, case.operands(), name.startswith(WHOLE)) if f else []
+        outputs = evaluated(f, case, case.operands(), name.startswith(WHOLE)) if f else []
     except Exception:  # it refuses what accnp takes: no answer
         return []
-    if len(found) != len(dtypes):
+    if len(outputs) != len(dtypes):
         return []
     with np.errstate(all="ignore"):
-        return [x.astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
+        return [x.astype(dtype) for x, dtype in zip(outputs, dtypes, strict=True)]
 
 
 def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -374,10 +374,10 @@ def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.nda
     rule = next((f for names, f in FREE.items() if fnmatchcase(name, names)), None)
     if rule is None:
         return values
-    given = values[0] if len(values) == 1 else values
+    outputs = values[0] if len(values) == 1 else values
 
     def run(*args: Any, **kw: Any) -> Any:
-        return rule(given, *args, **kw)
+        return rule(outputs, *args, **kw)
 
     return evaluated(run, case, case.operands(), True)
 
@@ -401,10 +401,10 @@ def moving(name: str, case: Called, moves: dict[str, np.ndarray]) -> Callable[[i
 
     @functools.cache
     def at(steps: int) -> list[Any]:
-        given = arrays | {k: arrays[k] + steps * STEP * move for k, move in moves.items()}
+        moved = arrays | {k: arrays[k] + steps * STEP * move for k, move in moves.items()}
         if f is not None:
-            return evaluated(f, case, given, name.startswith(WHOLE))
-        return own(name, case, given)
+            return evaluated(f, case, moved, name.startswith(WHOLE))
+        return own(name, case, moved)
 
     return at
 
@@ -424,28 +424,28 @@ def own(name: str, case: Called, arrays: dict[str, Any]) -> list[np.ndarray]:
         return [np.asarray(x) for x in flat(accnp, call(accnp, name, case, inputs))[1]]
 
 
-def slopes(name: str, case: Called, letter: str, place: int) -> list[float]:
+def gradient_quotients(name: str, case: Called, letter: str, place: int) -> list[float]:
     """The slope of the weighted sum of a result by one number, and those of both sides of it."""
     move = np.zeros(case.operands()[letter].shape)
     move.flat[place] = 1
     at = moving(name, case, {letter: move})
 
-    def slope(weights: dict[int, float]) -> float:
+    def derivative(weights: dict[int, float]) -> float:
         return sum(weigh(at, weights, i) for i, x in enumerate(at(0)) if x.dtype.kind in "fc")
 
     with np.errstate(all="ignore"):
-        return [slope(w) for w in SIDES]
+        return [derivative(w) for w in SIDES]
 
 
-def pushed(name: str, case: Called, moves: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
+def jvp_quotients(name: str, case: Called, moves: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
     """The slopes of all numbers of a result as the operands move, and those of both sides."""
     at = moving(name, case, moves)
 
-    def slope(weights: dict[int, float]) -> list[np.ndarray]:
+    def derivative(weights: dict[int, float]) -> list[np.ndarray]:
         return [changes(at, weights, i)[0] for i, x in enumerate(at(0)) if x.dtype.kind in "fc"]
 
     with np.errstate(all="ignore"):
-        return [slope(w) for w in SIDES]
+        return [derivative(w) for w in SIDES]
 
 
 def changes(

@@ -38,9 +38,9 @@ def value_of(x: Any) -> Any:
     values: dict[int, Any] = {}
 
     def ready(node: Any) -> Any:
-        found = values.get(id(node))
-        if found is not None:
-            return found
+        value = values.get(id(node))
+        if value is not None:
+            return value
         if isinstance(node.aval, tuple):
             parts = zip(node.value, node.aval)
             return [buffer.view(a.shape, a.dtype) for buffer, a in parts]

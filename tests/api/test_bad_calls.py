@@ -55,14 +55,14 @@ def letter(error: Exception | None) -> str:
     if error is None:
         return "."
     kinds = [k.__name__ for k in type(error).__mro__]
-    found = next((x for x, k in LETTERS.items() if k in kinds), "X")
+    code = next((x for x, k in LETTERS.items() if k in kinds), "X")
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     if last is None or last.tb_frame.f_code.co_filename == __file__:
-        return found  # the call itself
+        return code  # the call itself
     step = dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]]
-    return found if step.startswith(("RAISE", "RERAISE")) else found.lower()
+    return code if step.startswith(("RAISE", "RERAISE")) else code.lower()
 
 
 def of_jax(name: str) -> str:
@@ -111,12 +111,12 @@ def form(name: str, call: str, text: str) -> str:
     """What is wrong with the form of a text; nothing if it is empty."""
     handed = re.findall(r"\bjnp\.(\w+)(?=[,)])", call)  # functions may be handed over
     heads = "|".join(map(re.escape, names_of(name).union(handed)))
-    found = re.match(rf"([\w.]+\.)?({heads})(:|\(\) | )", text)
+    match = re.match(rf"([\w.]+\.)?({heads})(:|\(\) | )", text)
     if text.startswith(FROM_THE_START):
-        found = re.search(rf"; ({heads}) got ", text)
-    if not found:
+        match = re.search(rf"; ({heads}) got ", text)
+    if not match:
         return "names another function"
-    if re.match(r" [\w.\[\]]+: ", text[found.end() :]) or "got got" in text:
+    if re.match(r" [\w.\[\]]+: ", text[match.end() :]) or "got got" in text:
         return "names two functions, or says a word twice"
     if re.match(r"[\w.\[\]]+\(\) (got|missing|takes)", text) or "What to do:" in text:
         return ""  # Python's own words about arguments; a text about traced values
@@ -128,10 +128,10 @@ def form(name: str, call: str, text: str) -> str:
 def shows(text: str, v: Any) -> bool:
     """Return whether an error says what a bad argument is: itself, its type, shape, length or
     dtype."""
-    found = {repr(v), str(v), type(v).__name__, getattr(v, "__name__", repr(v))}
+    phrases = {repr(v), str(v), type(v).__name__, getattr(v, "__name__", repr(v))}
     shape: Any = None
     if isinstance(v, tuple | list):
-        found |= {repr(tuple(v)), *(["no "] if not v else [])}
+        phrases |= {repr(tuple(v)), *(["no "] if not v else [])}
         if any(shows(text, x) for x in v) or re.search(rf"\b{len(v)}\b", text):
             return True
     if v is None or isinstance(v, tuple | list | int | float | complex):
@@ -139,14 +139,14 @@ def shows(text: str, v: Any) -> bool:
             shape = np.shape(v)
     if isinstance(v, accnp.Array | np.ndarray | np.generic):
         shape = v.shape
-        found |= {f"[{','.join(map(str, shape))}]", str(v.dtype), KINDS[v.dtype.kind]}
+        phrases |= {f"[{','.join(map(str, shape))}]", str(v.dtype), KINDS[v.dtype.kind]}
         if any(re.search(rf"\b{n}\b", text) for n in shape if n > 3 or len(shape) == 1):
             return True
     if shape is not None:
         rank = len(shape)
-        found |= {str(shape), f"rank {rank}", f"dimension {rank}", f"{rank} axes", f"got {rank}"}
-        found |= set() if rank else {"scalar"}
-    return any(w in text for w in found)
+        phrases |= {str(shape), f"rank {rank}", f"dimension {rank}", f"{rank} axes", f"got {rank}"}
+        phrases |= set() if rank else {"scalar"}
+    return any(w in text for w in phrases)
 
 
 KINDS = {"f": "float", "c": "complex", "i": "int", "b": "bool", "u": "uint", "V": "key"}
@@ -156,24 +156,24 @@ ELSEWHERE = re.compile(r"unbound axis name|got multiple values|[\w.\[\]]+\(\) (m
 
 def complaints(name: str) -> list[tuple[str, str, str]]:
     """What is wrong with what a function says of its bad calls: kind, call, text."""
-    found = []
+    faults = []
     answers = stored_result("bad_calls", name, lambda: of_jax(name))
     for (call, wild, bad), theirs in zip(calls(name), answers, strict=True):
         if theirs == ".":
             continue
         error = outcome(call, OURS)
         if error is None:
-            found.append(("accepted", call, ""))
+            faults.append(("accepted", call, ""))
             continue
         text = str(error)
         kind = getattr(builtins, LETTERS.get(theirs, "Exception"))
         if not wild and theirs.isupper() and not isinstance(error, kind):
-            found.append(("class", call, f"{type(error).__name__} for {kind.__name__}: {text}"))
+            faults.append(("class", call, f"{type(error).__name__} for {kind.__name__}: {text}"))
         if form(name, call, text):
-            found.append(("text", call, f"{form(name, call, text)}: {text}"))
+            faults.append(("text", call, f"{form(name, call, text)}: {text}"))
         elif bad and not ELSEWHERE.search(text) and not shows(text, value(bad)):
-            found.append(("value", call, f"does not show {bad}: {text}"))
-    return found
+            faults.append(("value", call, f"does not show {bad}: {text}"))
+    return faults
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -182,7 +182,7 @@ def test_bad_calls(name: str) -> None:
 
 
 def test_every_function_has_a_bad_call() -> None:
-    wanted = {
+    functions = {
         name
         for name, (kind, _) in NAMES.items()
         if kind in ("function", "ufunc", "method") and name.startswith(FAMILIES)
@@ -192,7 +192,7 @@ def test_every_function_has_a_bad_call() -> None:
         for name in TABLE
         if set(stored_result("bad_calls", name, lambda n=name: of_jax(n))) - {"."}
     }
-    assert {name for name in wanted - refused if not excused(name, "none", "")} == set()
+    assert {name for name in functions - refused if not excused(name, "none", "")} == set()
 
 
 def test_exceptions_are_used() -> None:

@@ -22,10 +22,10 @@ RUN: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 @pytest.mark.parametrize("name", RUN)
 @pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * 2])
 def test_leak_raises(name: str, keep: Callable[[Any], Any]) -> None:
-    kept: list[Any] = []
+    leaked: list[Any] = []
 
     def leaking(x: Any) -> Any:
-        kept.append(keep(x))
+        leaked.append(keep(x))
         return x * 3
 
     with jax.checking_leaks(), pytest.raises(Exception, match=r"^Leaked trace"):

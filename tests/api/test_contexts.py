@@ -31,9 +31,9 @@ def test_live_arrays():
     x = accnp.numpy.arange(3.0)
     x = (x + 1).block_until_ready()
     y = x + 1  # nothing is computed yet
-    found = accnp.live_arrays()
-    assert any(x is a for a in found)
-    assert not any(y is a for a in found)
+    live = accnp.live_arrays()
+    assert any(x is a for a in live)
+    assert not any(y is a for a in live)
     with pytest.raises(RuntimeError, match="'tpu' is not available"):
         accnp.live_arrays("tpu")
 
@@ -102,12 +102,12 @@ def test_the_prompt_shows_values(transform):
     f, out = prompt("p float(z)\nu\np float(x), float(y)\nbt\nl\np nothing\nwhat\nc\n")
     assert float(transform(f)(3.0)) == 6.0
     accnp.effects_barrier()
-    said = out.getvalue()
-    assert "6.0" in said
-    assert "(3.0, 6.0)" in said
-    assert "in outer" in said
-    assert "NameError: name 'nothing' is not defined" in said
-    assert "unknown: 'what'" in said
+    output = out.getvalue()
+    assert "6.0" in output
+    assert "(3.0, 6.0)" in output
+    assert "in outer" in output
+    assert "NameError: name 'nothing' is not defined" in output
+    assert "unknown: 'what'" in output
 
 
 def test_the_prompt_stops_a_program():

@@ -37,9 +37,9 @@ def test_omitted_directives_keep_defaults() -> None:
 
 
 def test_tri_takes_a_traced_diagonal() -> None:
-    made = jax.jit(lambda k: jnp.tri(3, 4, k))
+    traced_tri = jax.jit(lambda k: jnp.tri(3, 4, k))
     for k in (-1, 0, 2, 5):
-        assert made(k).tolist() == np.tri(3, 4, k).tolist()
+        assert traced_tri(k).tolist() == np.tri(3, 4, k).tolist()
     batch = jax.vmap(lambda k: jnp.tri(2, 2, k, dtype=int))(jnp.arange(2))
     assert batch.tolist() == [np.tri(2, 2, k).tolist() for k in range(2)]
 
@@ -135,9 +135,9 @@ def test_from_dlpack_copy_false_raises_if_a_copy_is_needed() -> None:
 def test_squares_of_complex_numbers_with_equal_parts_are_imaginary() -> None:
     z = jnp.array([3e38 + 3e38j, -3e38 + 3e38j, 1 + 1j, complex(np.inf, np.inf)])
     for square in (jnp.square, jax.jit(jnp.square)):
-        found = np.asarray(square(z))
-        assert np.array_equal(np.real(found), [0, 0, 0, np.nan], equal_nan=True)
-        assert np.array_equal(np.imag(found), [np.inf, -np.inf, 2, np.inf])
+        squares = np.asarray(square(z))
+        assert np.array_equal(np.real(squares), [0, 0, 0, np.nan], equal_nan=True)
+        assert np.array_equal(np.imag(squares), [np.inf, -np.inf, 2, np.inf])
 
 
 def test_refusals() -> None:

@@ -21,8 +21,8 @@ from accnp.ir import node as nodes
 def line_of(marker):
     """The number of the line in this file that ends with a comment."""
     with open(__file__) as file:
-        (found,) = [i for i, text in enumerate(file, 1) if text.rstrip().endswith(f"# {marker}")]
-    return found
+        (number,) = [i for i, text in enumerate(file, 1) if text.rstrip().endswith(f"# {marker}")]
+    return number
 
 
 # --- debug levels ---
@@ -100,16 +100,16 @@ def test_observation_ends_with_the_scope():
 
 
 def test_other_threads_are_not_searched():
-    found = []
+    outcomes = []
 
     def work():
-        found.append(np.isnan(np.asarray(jnp.log(jnp.array([-1.0])))).all())
+        outcomes.append(np.isnan(np.asarray(jnp.log(jnp.array([-1.0])))).all())
 
     with jnp.debug_nans(True):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    assert found == [True]
+    assert outcomes == [True]
 
 
 # --- nan and inf ---
@@ -330,7 +330,7 @@ def misses(caplog):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "want"),
+    ("first", "second", "difference"),
     [
         ((1.0, 2), (1.0, 3), "static n: 3, before 2"),
         ((np.ones(3, "f"), 2), (np.ones(4, "f"), 2), "x: float32[4], before float32[3]"),
@@ -345,7 +345,7 @@ def misses(caplog):
         ((1.0, 2), (1.0, 2.0), "static n: 2.0, before 2"),
     ],
 )
-def test_cache_miss_names_the_difference(first, second, want, caplog):
+def test_cache_miss_names_the_difference(first, second, difference, caplog):
     def f(x, n):
         return x
 
@@ -358,7 +358,7 @@ def test_cache_miss_names_the_difference(first, second, want, caplog):
     assert len(texts) == 2
     assert "jit f (" in texts[0]
     assert "traced, since " in texts[0]
-    assert want in texts[1]
+    assert difference in texts[1]
 
 
 def test_cache_miss_compares_with_nearest_signature(caplog):
@@ -413,10 +413,10 @@ def test_compilations_are_logged_as_in_jax(level, caplog):
         with jnp.log_compiles(level == logging.WARNING):
             jnp.jit(addit)(np.ones(3, "f"))
             jnp.jit(addit)(np.ones(3, "f"))  # nothing is compiled
-        found = [(r.levelno, r.getMessage()) for r in caplog.records]
-    assert [n for n, _ in found] == [level] * 4
-    assert all(text.startswith(start) for (_, text), start in zip(found, COMPILED, strict=True))
-    assert "(float32[3])" in found[1][1]
+        records = [(r.levelno, r.getMessage()) for r in caplog.records]
+    assert [n for n, _ in records] == [level] * 4
+    assert all(text.startswith(start) for (_, text), start in zip(records, COMPILED, strict=True))
+    assert "(float32[3])" in records[1][1]
 
 
 def test_nothing_is_logged_by_default(caplog):

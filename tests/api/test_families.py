@@ -68,9 +68,9 @@ def read(path):
     for line in path.read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
-        found = re.match(r"([A-Z]\w*) = (.*)", line)
-        if found:
-            definitions = {**definitions, found[1]: found[2]}
+        match = re.match(r"([A-Z]\w*) = (.*)", line)
+        if match:
+            definitions = {**definitions, match[1]: match[2]}
         else:
             yield line, definitions
 
@@ -153,25 +153,25 @@ def ask(text, definitions, family):
     return run
 
 
-def agree(found, expected, text):
+def agree(actual, expected, text):
     if isinstance(expected, list):
-        assert isinstance(found, list), text
-        assert len(found) == len(expected), text
-        for a, b in zip(found, expected, strict=True):
+        assert isinstance(actual, list), text
+        assert len(actual) == len(expected), text
+        for a, b in zip(actual, expected, strict=True):
             agree(a, b, text)
     elif isinstance(expected, dict) and "type" in expected:
-        assert isinstance(found, dict), text
-        assert found.get("type") == expected["type"], (text, found, expected)
-        close(found["values"], expected["values"], expected["type"][0], text)
+        assert isinstance(actual, dict), text
+        assert actual.get("type") == expected["type"], (text, actual, expected)
+        close(actual["values"], expected["values"], expected["type"][0], text)
     else:
-        assert found == expected, text
+        assert actual == expected, text
 
 
-def close(found, expected, kind, text):
+def close(actual, expected, kind, text):
     if kind in EXACT or kind.startswith("key<"):
-        np.testing.assert_array_equal(found, expected, err_msg=text)
+        np.testing.assert_array_equal(actual, expected, err_msg=text)
         return
-    a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
     rough = ROUGH.get(kind, 2e-5)
     scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
     np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
@@ -191,13 +191,13 @@ def expectation(family, line, definitions):
 def test_family(family, line, definitions):
     mark, text, expected = expectation(family, line, definitions)
     with wide(accnp, family), only_recorded():
-        found = answer(text, accnp, definitions, by_meaning)
+        actual = answer(text, accnp, definitions, by_meaning)
     if mark == "!":
         assert "error" in expected, f"jax does not refuse {text}: {expected}"
-        assert expected["builtin"] in found.get("kinds", ()), (found, expected)
+        assert expected["builtin"] in actual.get("kinds", ()), (actual, expected)
         return
     assert not (isinstance(expected, dict) and "error" in expected), f"jax refuses {text}"
-    agree(found, expected, text)
+    agree(actual, expected, text)
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
@@ -206,20 +206,20 @@ def test_kernels(family, line, definitions):
     _, text, expected = expectation(family, line, definitions)
     with wide(accnp, family):
         if in_sample(text, 8):
-            found = answer(text, accnp, definitions)
-            agree(found, expected, text)
-            expected = found
+            actual = answer(text, accnp, definitions)
+            agree(actual, expected, text)
+            expected = actual
         agree(jitted(text, definitions), expected, f"under jit: {text}")
 
 
 def jitted(text, definitions):
-    kept = []
+    trees = []
 
     def traced():
         result = eval(text, scope(accnp, definitions))
         leaves, tree = accnp.tree.flatten(result)
-        kept.append(tree)
+        trees.append(tree)
         return [accnp.numpy.asarray(v) for v in leaves]
 
     leaves = accnp.jit(traced)()
-    return plain(accnp.tree.unflatten(kept[0], leaves))
+    return plain(accnp.tree.unflatten(trees[0], leaves))

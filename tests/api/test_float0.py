@@ -66,12 +66,12 @@ MADE: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_numpy_arrays(name: str) -> None:
-    found = [MADE[name](m) for m in (jax, accnp)]
-    for x in found:
+    arrays = [MADE[name](m) for m in (jax, accnp)]
+    for x in arrays:
         assert isinstance(x, np.ndarray)
         assert x.dtype == jax.dtypes.float0
         assert np.all(x == np.zeros(x.shape, jax.dtypes.float0))
-    assert found[0].shape == found[1].shape
+    assert arrays[0].shape == arrays[1].shape
 
 
 def test_many_calls_and_trees() -> None:
@@ -123,9 +123,9 @@ def test_conversions_give_zeros() -> None:
 @pytest.mark.parametrize("name", ["isfinite", "isinf", "isposinf", "isneginf"])
 def test_zeros_are_finite(name: str) -> None:
     for zeros in (ZEROS, np.zeros((), ZEROS.dtype), np.zeros((0, 2), ZEROS.dtype)):
-        found, wanted = (getattr(m.numpy, name)(zeros) for m in (accnp, jax))
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-        assert found.tolist() == wanted.tolist()
+        actual, expected = (getattr(m.numpy, name)(zeros) for m in (accnp, jax))
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        assert actual.tolist() == expected.tolist()
 
 
 MOVES: dict[str, Make] = {
@@ -160,9 +160,9 @@ MOVES: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", MOVES)
 def test_functions_that_move_elements(name: str) -> None:
-    found, expected = MOVES[name](accnp), MOVES[name](jax)
-    assert isinstance(found, np.ndarray)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    actual, expected = MOVES[name](accnp), MOVES[name](jax)
+    assert isinstance(actual, np.ndarray)
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
 
 
 REFUSED: dict[str, tuple[type[Exception], Make]] = {

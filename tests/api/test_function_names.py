@@ -53,7 +53,7 @@ def test_generated_functions_are_annotated() -> None:
 
 @pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
 def test_ufunc_properties_are_read_only(name: str) -> None:
-    made = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
-    assert (made.nin, made.nout, made.nargs, made.identity) == (2, 1, 2, 0)
+    ufunc = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
+    assert (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.identity) == (2, 1, 2, 0)
     with pytest.raises(AttributeError):
-        setattr(made, name, 3)
+        setattr(ufunc, name, 3)

@@ -66,7 +66,7 @@ def moving_of(arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return moving, {k: v for k, v in arrays.items() if k not in moving}
 
 
-def ways(m: Any, text: str, arrays: dict[str, Any], wanted: Any = None) -> dict[str, Any]:
+def ways(m: Any, text: str, arrays: dict[str, Any], selected: Any = None) -> dict[str, Any]:
     """Value, tangent and gradient of one expression in one library.
 
     Without `wanted`, those that the library refuses are left out.
@@ -79,16 +79,16 @@ def ways(m: Any, text: str, arrays: dict[str, Any], wanted: Any = None) -> dict[
         out = m.jvp(lambda a: leaves(m, f(**fixed, **a)), (moving,), (tangents,))[1]
         return [t for t in out if t.dtype != jax.dtypes.float0]
 
-    found = {"value": leaves(m, f(**arrays))}
+    results = {"value": leaves(m, f(**arrays))}
     others = {"jvp": tangent, "grad": lambda: [*m.grad(total(m, f, fixed))(moving).values()]}
     for way, compute in others.items() if moving else ():
         try:
-            if wanted is None or way in wanted:
-                found[way] = compute()
+            if selected is None or way in selected:
+                results[way] = compute()
         except (NotImplementedError, ValueError):
-            if wanted is not None:
+            if selected is not None:
                 raise
-    return found
+    return results
 
 
 @functools.cache
@@ -127,12 +127,12 @@ def close(ours: Any, theirs: Any, why: str, scale: float = 1.0) -> None:
 def test_as_jax(text: str) -> None:
     """Values, tangents and gradients, with types and weak flags."""
     data, chunk = named(text, inputs()), CASES.index(text) // GROUP
-    expected, static = jax_result(lambda: [found[text] for found in oracle(chunk)], text, data)
+    expected, static = jax_result(lambda: [actual[text] for actual in oracle(chunk)], text, data)
     scale = next((v for k, v in SCALE.items() if k in text), 1)
     arrays = {k: accnp.asarray(v) for k, v in data.items()}
     assert facts(accnp, program(text, accnp)(**arrays)) == static
-    found = ways(accnp, text, arrays, expected)
-    for way, want in expected.items():
-        assert len(found[way]) == len(want), way
-        for a, b in zip(found[way], want):
+    actual = ways(accnp, text, arrays, expected)
+    for way, expected_leaves in expected.items():
+        assert len(actual[way]) == len(expected_leaves), way
+        for a, b in zip(actual[way], expected_leaves):
             close(a, b, way, scale if way == "value" else 4 * scale)

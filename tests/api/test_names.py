@@ -41,19 +41,19 @@ def excused(name: str) -> dict[str, str]:
 
 def find(name: str) -> Any:
     """The object of a dotted name; None if there is none."""
-    found: Any = accnp
+    value: Any = accnp
     if name.startswith("Array.at."):
-        found, name = accnp.numpy.zeros(3).at[0], name.removeprefix("Array.at.")
+        value, name = accnp.numpy.zeros(3).at[0], name.removeprefix("Array.at.")
     parts = name.split(".")
     for i, part in enumerate(parts):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError:
             try:
-                found = importlib.import_module(".".join(["accnp", *parts[: i + 1]]))
+                value = importlib.import_module(".".join(["accnp", *parts[: i + 1]]))
             except ImportError:
                 return None
-    return True if found is None else found
+    return True if value is None else value
 
 
 Parameters = dict[str, tuple[str, str | None]]
@@ -66,17 +66,17 @@ def stated(signature: str) -> Parameters:
     a = definition.args
     places = [*a.posonlyargs, *a.args]
     defaults = [None] * (len(places) - len(a.defaults)) + list(a.defaults)
-    found = {}
+    declared = {}
     for i, (p, value) in enumerate(zip(places, defaults)):
         kind = "POSITIONAL_ONLY" if i < len(a.posonlyargs) else "POSITIONAL_OR_KEYWORD"
-        found[p.arg] = (kind, value and ast.unparse(value))
+        declared[p.arg] = (kind, value and ast.unparse(value))
     if a.vararg:
-        found[a.vararg.arg] = ("VAR_POSITIONAL", None)
+        declared[a.vararg.arg] = ("VAR_POSITIONAL", None)
     for p, value in zip(a.kwonlyargs, a.kw_defaults):
-        found[p.arg] = ("KEYWORD_ONLY", value and ast.unparse(value))
+        declared[p.arg] = ("KEYWORD_ONLY", value and ast.unparse(value))
     if a.kwarg:
-        found[a.kwarg.arg] = ("VAR_KEYWORD", None)
-    return found
+        declared[a.kwarg.arg] = ("VAR_KEYWORD", None)
+    return declared
 
 
 def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
@@ -92,20 +92,20 @@ def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
 
 def differences(name: str, kind: str, signature: str) -> tuple[str, str]:
     """What is different about a name: nothing, or "absent", "signature", "more"; in words."""
-    found = find(name)
-    if found is None:
+    value = find(name)
+    if value is None:
         return "absent", "there is no such name"
-    is_enum = isinstance(found, type) and issubclass(found, enum.Enum)
+    is_enum = isinstance(value, type) and issubclass(value, enum.Enum)
     if kind in WITHOUT_SIGNATURE or not signature or is_enum:
         return "", ""
     if kind == "class" and signature in ("()", "(*args, **kwargs)"):
         return "", ""  # not made by calling, or by whatever the class of the class takes
     try:
-        ours = dict(inspect.signature(found).parameters)
+        ours = dict(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return "signature", f"it has no signature, where jax has {signature}"
     theirs = stated(signature)
-    shown = f"{inspect.signature(found)}, where jax has {signature}"
+    shown = f"{inspect.signature(value)}, where jax has {signature}"
     if kind == "method":  # of the class: the array is the first parameter
         theirs.pop("self", None)
         if not name.startswith("Array.at."):
@@ -135,6 +135,6 @@ def test_name(name: str) -> None:
 def test_exceptions_are_needed_and_have_reasons() -> None:
     different = {n: differences(n, *row)[0] for n, row in NAMES.items()}
     for pattern, what, _, why in EXCEPTIONS:
-        found = {different[n] for n in fnmatch.filter(NAMES, pattern)}
-        assert what in found - {""}, f"{pattern} is {what} no more: the line can go"
+        differing = {different[n] for n in fnmatch.filter(NAMES, pattern)}
+        assert what in differing - {""}, f"{pattern} is {what} no more: the line can go"
         assert len(why.split()) > 3, pattern

@@ -53,12 +53,12 @@ def test_explicit_x64_dtypes():
 
 def test_random_seed_offset():
     plain, moved = jax.random.key(17), jax.random.key(20)
-    made = jax.jit(jax.random.key)
-    made(17)
+    make_key = jax.jit(jax.random.key)
+    make_key(17)
     jax.config.update("jax_random_seed_offset", 3)
     assert bool(jax.random.key(17) == moved)
     assert not bool(jax.random.key(17) == plain)
-    assert bool(made(17) == moved)
+    assert bool(make_key(17) == moved)
     assert np.array_equal(jax.random.PRNGKey(17), jax.random.key_data(moved))
 
 
@@ -121,19 +121,19 @@ def test_options_are_set_before_they_warn():
 
 def test_compiler_options_warn_once():
     for expected in (1, 0):
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             f = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True})
-        assert len(found) == expected
+        assert len(caught) == expected
         assert float(f(1.0)) == 2
 
 
 def test_environment_variables_do_not_warn():
     code = "import accnp as jax; print(jax.config.jax_optimization_level)"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, "JAX_OPTIMIZATION_LEVEL": "O1"},
         capture_output=True,
         text=True,
     )
-    assert found.stdout.strip() == "O1", found.stderr
+    assert process.stdout.strip() == "O1", process.stderr

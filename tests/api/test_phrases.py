@@ -38,29 +38,29 @@ def needs_value(x: Any) -> Any:
 
 def names(jax: Any) -> dict[str, Any]:
     """What calls may use, of accnp or of jax."""
-    jnp, kept = jax.numpy, []
+    jnp, leaked = jax.numpy, []
 
     def escaped() -> Any:
-        jax.jit(lambda x: kept.append(x * 2) or x)(1.0)
-        return kept.pop() + 1
+        jax.jit(lambda x: leaked.append(x * 2) or x)(1.0)
+        return leaked.pop() + 1
 
     def escaped_argument() -> Any:
-        jax.jit(lambda x: kept.append(x) or x)(1.0)
-        return kept.pop() + 1
+        jax.jit(lambda x: leaked.append(x) or x)(1.0)
+        return leaked.pop() + 1
 
     def custom_vjp(fwd: Any, bwd: Any) -> Any:
-        made = jax.custom_vjp(f)
-        made.defvjp(fwd, bwd)
-        return made
+        wrapped = jax.custom_vjp(f)
+        wrapped.defvjp(fwd, bwd)
+        return wrapped
 
     def custom_jvp(rule: Any) -> Any:
-        made = jax.custom_jvp(f)
-        made.defjvp(rule)
-        return made
+        wrapped = jax.custom_jvp(f)
+        wrapped.defjvp(rule)
+        return wrapped
 
-    def flattening(made: Any) -> Any:
+    def flattening(flat: Any) -> Any:
         node = type("Node", (), {})
-        jax.tree_util.register_pytree_node(node, lambda x: made, lambda aux, children: node())
+        jax.tree_util.register_pytree_node(node, lambda x: flat, lambda aux, children: node())
         return jax.tree.leaves(node())
 
     def sorted_dtypes(call: Callable[[], Any]) -> None:

@@ -108,10 +108,10 @@ def test_integers_of_numpy_under_derivatives(x):
 
     for mode in ("strict", "standard"):
         with jax.numpy_dtype_promotion(mode):
-            found = results(jax)
+            actual = results(jax)
         with oracle.numpy_dtype_promotion(mode):
-            wanted = results(oracle)
-        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            expected = results(oracle)
+        for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
             a, b = np.asarray(a), np.asarray(b)
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             assert a.dtype == jax.dtypes.float0 or np.array_equal(a, b)
@@ -282,8 +282,8 @@ EMPTY = ("cov(N(2, 0), fweights=np.ones(0, int))",)
 def test_namespace(group):
     """What jax accepts in a mode is accepted, and what it refuses for its operands is refused."""
     expected, wrong = modes.known(group), []
-    make, given = modes.calls_of(group)
-    for line, call in make(jax, given):
+    make, inputs = modes.calls_of(group)
+    for line, call in make(jax, inputs):
         refused = expected.get(line, [])
         text = modes.text_of(group, line)
         if refused == ["always"] or (not refused and modes.accepts(jax, call, modes.MODES) is True):
@@ -291,11 +291,11 @@ def test_namespace(group):
         if modes.accepts(jax, call, ()) is not True:
             continue  # test_families and the sweep tell of those
         for mode in modes.MODES:
-            found = modes.accepts(jax, call, (mode,))
+            accepted = modes.accepts(jax, call, (mode,))
             if mode in refused:
                 allowed = any(part in text for part in MIXED_BY_JAX + BY_DEFINITION)
-                if found is True and not allowed:
+                if accepted is True and not allowed:
                     wrong.append(f"{mode} accepts {text}")
-            elif found is not True and text not in EMPTY:
-                wrong.append(f"{mode} refuses {text}: {found}")
+            elif accepted is not True and text not in EMPTY:
+                wrong.append(f"{mode} refuses {text}: {accepted}")
     assert not wrong, "\n".join(wrong)

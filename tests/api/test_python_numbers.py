@@ -17,9 +17,9 @@ def test_a_default_is_rounded_like_an_argument(dtype):
     """The period 2 pi is promoted with the angles, which are then widened to float32."""
     x = jnp.asarray([-1.608, 0.6304, 0.4973, -1.08, 6.008, -3.709, -0.5215], dtype)
     expected = jnp.unwrap(x, period=jnp.asarray(2 * math.pi, dtype))
-    for found in (jnp.unwrap(x), jax.jit(jnp.unwrap)(x)):
-        assert found.dtype == x.dtype
-        np.testing.assert_array_equal(found.astype("float32"), expected.astype("float32"))
+    for actual in (jnp.unwrap(x), jax.jit(jnp.unwrap)(x)):
+        assert actual.dtype == x.dtype
+        np.testing.assert_array_equal(actual.astype("float32"), expected.astype("float32"))
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_a_promoted_number_is_rounded(narrow, wide):
     with enable_x64(wide == "float64"):
         x = jnp.ones(3, narrow)
         expected = np.asarray(jnp.asarray(math.pi, narrow).astype(wide)) + np.ones(3, wide)
-        for found in (f(x), jax.jit(f)(x), jax.jit(f)(x, math.pi)):
-            np.testing.assert_array_equal(found, expected)
+        for actual in (f(x), jax.jit(f)(x), jax.jit(f)(x, math.pi)):
+            np.testing.assert_array_equal(actual, expected)

@@ -119,13 +119,13 @@ def test_types(name: str, x64: bool) -> None:
     expected = stored_result("result_types", f"{name} {'x64' if x64 else 'x32'}", ask(name, x64))
     last = name.rpartition(".")[2]
     with accnp.enable_x64(x64):
-        for operands, want in zip(draws(name), expected, strict=True):
-            found = answer(accnp, name, operands)
-            if want == "refused" and last in PERMISSIVE:
+        for operands, expected_types in zip(draws(name), expected, strict=True):
+            actual = answer(accnp, name, operands)
+            if expected_types == "refused" and last in PERMISSIVE:
                 continue
-            if last in UNSETTLED and want != "refused":
-                found, want = ([x[:2] for x in xs] for xs in (found, want))
-            assert found == want, operands
+            if last in UNSETTLED and expected_types != "refused":
+                actual, expected_types = ([x[:2] for x in xs] for xs in (actual, expected_types))
+            assert actual == expected_types, operands
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -135,10 +135,10 @@ def test_reshaped_numpy_arrays_stay_concrete(traced):
 
     def check():
         for shape, order in (((3, 2), "C"), (-1, "C"), ((3, 2), "F"), ((2, 3), "C")):
-            found = accnp.numpy.reshape(a, shape, order)
-            assert type(found) is np.ndarray
-            assert found.dtype == np.float64
-            np.testing.assert_array_equal(found, a.reshape(shape, order=order))
+            reshaped = accnp.numpy.reshape(a, shape, order)
+            assert type(reshaped) is np.ndarray
+            assert reshaped.dtype == np.float64
+            np.testing.assert_array_equal(reshaped, a.reshape(shape, order=order))
         assert not np.shares_memory(accnp.numpy.reshape(a, 6, copy=True), a)
         assert type(accnp.numpy.reshape(np.float32(2), (1,))) is np.ndarray
         assert isinstance(accnp.numpy.reshape(2.0, (1,)), accnp.Array)
@@ -172,7 +172,7 @@ def test_types_of_powers(name: str) -> None:
     def types(m: Any, base: Callable[[Any], Any], exponent: Callable[[Any], Any]) -> list[Any]:
         module, function = name.split(".")
         f = getattr(getattr(m, module), function)
-        found: list[Any] = []
+        descriptions: list[Any] = []
         for call, args in (
             (lambda: f(base(m), exponent(m)), ()),
             (f, (base(m), exponent(m))),
@@ -182,21 +182,21 @@ def test_types_of_powers(name: str) -> None:
             try:
                 (out,) = m.make_jaxpr(call)(*args).out_avals
             except TypeError:
-                found.append(TypeError)
+                descriptions.append(TypeError)
             else:
-                found.append((out.shape, out.dtype, out.weak_type))
-        return found
+                descriptions.append((out.shape, out.dtype, out.weak_type))
+        return descriptions
 
     for base, exponent in itertools.product(BASES_AND_EXPONENTS, repeat=2):
-        found, expected = [types(m, base, exponent) for m in (accnp, jax)]
-        assert found == expected, (base(jax), exponent(jax))
+        actual, expected = [types(m, base, exponent) for m in (accnp, jax)]
+        assert actual == expected, (base(jax), exponent(jax))
 
 
 def test_values_of_strong_powers() -> None:
     for m in (accnp, jax):
         x = m.numpy.asarray(3)
         for f in (lambda x: 2**x, lambda x: x**x, lambda x: True**x):
-            made = m.jit(f)(x)
-            assert not made.weak_type
-            assert int(made) == f(3)
+            power = m.jit(f)(x)
+            assert not power.weak_type
+            assert int(power) == f(3)
         assert (x**2).weak_type

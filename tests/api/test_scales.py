@@ -54,22 +54,22 @@ HOMOGENEOUS: list[tuple[Callable[..., Any], int, tuple[Any, ...]]] = [
 def test_derivatives_of_scaled_operands(f: Any, power: int, operands: Any, dtype: str) -> None:
     with accnp.enable_x64():
         xs = [np.asarray(x, dtype) for x in operands]
-        slopes = accnp.grad(f, tuple(range(len(xs))))
-        value, wanted = f(*xs), slopes(*xs)
+        gradient = accnp.grad(f, tuple(range(len(xs))))
+        value, unscaled_gradients = f(*xs), gradient(*xs)
         near = {"rtol": 1e-4 if dtype == "float32" else 1e-12}
         for scale in SCALES[dtype]:
             if power == 0 and scale < 1:  # the slopes are beyond the range without a small factor
                 factor = np.asarray(scale, dtype)
-                slopes = accnp.grad(lambda *v, c=factor: c * f(*v), tuple(range(len(xs))))
+                gradient = accnp.grad(lambda *v, c=factor: c * f(*v), tuple(range(len(xs))))
                 wide = 1.0
             else:
-                slopes = accnp.grad(f, tuple(range(len(xs))))
+                gradient = accnp.grad(f, tuple(range(len(xs))))
                 wide = scale ** (power - 1)
             scaled = [x * np.asarray(scale, dtype) for x in xs]
             np.testing.assert_allclose(f(*scaled), value * scale**power, **near)
-            for how in (slopes, accnp.jit(slopes)):
-                for found, expected in zip(how(*scaled), wanted, strict=True):
-                    np.testing.assert_allclose(found, expected * wide, atol=wide * 1e-5, **near)
+            for how in (gradient, accnp.jit(gradient)):
+                for actual, expected in zip(how(*scaled), unscaled_gradients, strict=True):
+                    np.testing.assert_allclose(actual, expected * wide, atol=wide * 1e-5, **near)
 
 
 @pytest.mark.parametrize("dtype", SCALES)
@@ -129,13 +129,13 @@ def test_values_of_scaled_operands(f: Any, power: int, operand: Any, dtype: str)
         expected, near = np.asarray(f(x)), 1e-4 if dtype == "float32" else 1e-11
         for scale in SCALES[dtype]:
             for g in (f, accnp.jit(f)):
-                found = np.asarray(g(x * np.asarray(scale, dtype))) / scale**power
-                np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+                actual = np.asarray(g(x * np.asarray(scale, dtype))) / scale**power
+                np.testing.assert_allclose(actual, expected, rtol=near, atol=near)
 
 
 def test_correlations_of_variables_of_other_scales() -> None:
     x = R[:3].astype(np.float32) * np.float32([[1], [1e30], [1e-30]])
     np.testing.assert_allclose(jnp.corrcoef(x), np.corrcoef(x.astype(float)), rtol=1e-5)
-    slopes = accnp.grad(lambda x: jnp.corrcoef(x)[0, 1])(x)
+    gradient = accnp.grad(lambda x: jnp.corrcoef(x)[0, 1])(x)
     unit = accnp.grad(lambda x: jnp.corrcoef(x)[0, 1])(R[:3].astype(np.float32))
-    np.testing.assert_allclose(slopes[:2], unit[:2] / np.float32([[1], [1e30]]), rtol=1e-4)
+    np.testing.assert_allclose(gradient[:2], unit[:2] / np.float32([[1], [1e30]]), rtol=1e-4)

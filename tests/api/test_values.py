@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from api.answers import answers, arrays_of, call, flat, is_wide, moving, precision, weighted
-from api.comparison import Differs, apart, right, sloping, typed, unpacked
+from api.comparison import Differs, apart, check_gradient, check_type, check_values, unpacked
 from api.exceptions import exceptions
 from api.recipes import Case, cases, fused, parameters, recipes, space_of, taken
 from api.support import only_recorded, value_of
@@ -63,11 +63,11 @@ def test_each_function_is_called(name: str) -> None:
         case for case, record in zip(cases(name), answers(name), strict=True) if "leaves" in record
     ]
     assert accepted, f"jax refuses all cases of {name}"
-    given = {p for case in accepted for p, _ in case.more}
+    keywords = {p for case in accepted for p, _ in case.more}
     texts = {case.text for case in accepted}
     for parameter in parameters(name):
         by_place = any(f"{parameter}=" in text or taken(name, text, parameter) for text in texts)
-        seen = parameter in given or by_place
+        seen = parameter in keywords or by_place
         assert seen != bool(excuses(name, parameter, "parameter")), (name, parameter, seen)
 
 
@@ -83,15 +83,15 @@ def compare(name: str, case: Case, record: dict[str, Any], run: Callable[[], Any
             raise Differs("error", f"{error!r}, jax {record['error']}") from error
         return
     if "error" in record:
-        right(name, case, leaves, [])
+        check_values(name, case, leaves, [])
         return
     if tree != record["tree"]:
         raise Differs("tree", f"{tree}, jax {record['tree']}")
     if len(leaves) != len(record["leaves"]):
         raise Differs("tree", f"{len(leaves)} arrays, jax {len(record['leaves'])}")
     for x, (kind, weak, _, _) in zip(leaves, record["leaves"], strict=True):
-        typed(x, [kind, weak, list(x.shape)])
-    right(name, case, leaves, [unpacked(y) for y in record["leaves"]])
+        check_type(x, [kind, weak, list(x.shape)])
+    check_values(name, case, leaves, [unpacked(y) for y in record["leaves"]])
 
 
 def failing(
@@ -105,8 +105,8 @@ def failing(
         with precision(accnp, is_wide(case)):
             try:
                 check(case, record)
-            except Differs as found:
-                what, how = found.args
+            except Differs as error:
+                what, how = error.args
                 lines = excuses(name, str(case), what)
                 used.update(lines)
                 if not lines:
@@ -117,9 +117,9 @@ def failing(
 
 
 def report(lines: Iterator[str]) -> None:
-    found = list(lines)
-    if found:
-        pytest.fail(f"{len(found)} cases:\n" + "\n".join(found[:20]), pytrace=False)
+    failures = list(lines)
+    if failures:
+        pytest.fail(f"{len(failures)} cases:\n" + "\n".join(failures[:20]), pytrace=False)
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -170,10 +170,10 @@ def _jitted(name: str, pairs: list[tuple[Case, dict[str, Any]]]) -> Iterator[str
     results = accnp.jit(program)([arrays for arrays, _ in operands])
     for (case, record), tree, leaves in zip(pairs, trees, results, strict=True):
         try:
-            compare(name, case, record, lambda found=(tree, leaves): found)
-        except Differs as found:
-            if not excuses(name, str(case), found.args[0]):
-                yield f"{case}: {found.args[0]}: {found.args[1]}"
+            compare(name, case, record, lambda packed=(tree, leaves): packed)
+        except Differs as error:
+            if not excuses(name, str(case), error.args[0]):
+                yield f"{case}: {error.args[0]}: {error.args[1]}"
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -199,10 +199,10 @@ def test_vmap(name: str) -> None:
             alone = run(arrays), run(others)
         for both, x, y in zip(mapped, *alone, strict=True):
             expected = np.stack([value_of(x), value_of(y)])
-            found = value_of(both)
-            kinds = [(a.dtype.name, a.shape) for a in (found, expected)]
-            if kinds[0] != kinds[1] or apart(found, expected).any():
-                raise Differs("vmap", f"{found.ravel()[:10]}, alone {expected.ravel()[:10]}")
+            batched = value_of(both)
+            kinds = [(a.dtype.name, a.shape) for a in (batched, expected)]
+            if kinds[0] != kinds[1] or apart(batched, expected).any():
+                raise Differs("vmap", f"{batched.ravel()[:10]}, alone {expected.ravel()[:10]}")
 
     report(failing(name, check, ("vmap",)))
 
@@ -225,10 +225,10 @@ def test_gradients(name: str) -> None:
 
         try:
             with only_recorded():
-                found = accnp.grad(total)(loose)
+                gradients = accnp.grad(total)(loose)
             for k, expected in record["grad"].items():
-                typed(found[k], expected)
-                sloping(name, case, k, value_of(found[k]), unpacked(expected))
+                check_type(gradients[k], expected)
+                check_gradient(name, case, k, value_of(gradients[k]), unpacked(expected))
         except Differs as error:
             raise Differs("grad", error.args[1]) from error
         except Exception as error:
@@ -242,9 +242,9 @@ def test_out_is_refused(name: str) -> None:
     """Arrays do not change, so nothing is written to one that is given."""
     case = cases(name)[0]
     arrays, numbers = arrays_of(accnp, case)
-    given = Case(case.text, case.layout, case.dtype, (("out", "np.zeros(3)"),))
+    case_with_out = Case(case.text, case.layout, case.dtype, (("out", "np.zeros(3)"),))
     with pytest.raises((NotImplementedError, TypeError, ValueError)):
-        call(accnp, name, given, arrays | numbers)
+        call(accnp, name, case_with_out, arrays | numbers)
 
 
 def test_exceptions_have_reasons() -> None:

@@ -27,8 +27,8 @@ def test_strong_tangent_of_a_weak_primal():
 
 def test_iterative_solvers_keep_weak_types():
     solvers = jax.scipy.sparse.linalg
-    for solve, kept in ((solvers.bicgstab, True), (solvers.gmres, True), (solvers.cg, False)):
-        for b, weak in ((1.0, kept), (jnp.float32(1), False)):
-            found = solve(lambda x: x, b)[0]
-            assert jax.typeof(found).weak_type == weak
-            assert float(found) == 1
+    for solve, keeps in ((solvers.bicgstab, True), (solvers.gmres, True), (solvers.cg, False)):
+        for b, weak in ((1.0, keeps), (jnp.float32(1), False)):
+            solution = solve(lambda x: x, b)[0]
+            assert jax.typeof(solution).weak_type == weak
+            assert float(solution) == 1

@@ -51,9 +51,9 @@ def weak_array(m: Any, x: np.ndarray) -> Any:
 
 def types_of(m: Any, name: str, case: Case, weak: str) -> str:
     """The dtypes of the results of a call, `-` where none is an array, `!` where it is refused."""
-    given = operands(case)
+    values = operands(case)
     structs = {
-        k: m.ShapeDtypeStruct(v.shape, v.dtype, weak_type=k in weak) for k, v in given.items()
+        k: m.ShapeDtypeStruct(v.shape, v.dtype, weak_type=k in weak) for k, v in values.items()
     }
     run = functools.partial(_leaves, m, name, case)
     try:
@@ -61,7 +61,10 @@ def types_of(m: Any, name: str, case: Case, weak: str) -> str:
     except Exception:
         try:
             leaves = run(
-                {k: weak_array(m, v) if k in weak else m.numpy.asarray(v) for k, v in given.items()}
+                {
+                    k: weak_array(m, v) if k in weak else m.numpy.asarray(v)
+                    for k, v in values.items()
+                }
             )
         except Exception:
             return "!"
@@ -96,13 +99,13 @@ def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("name", [n for n in sorted(recipes()) if n.startswith(FAMILIES)])
 def test_weak_results(name: str) -> None:
     expected = stored_result("weak_types", name, lambda: of_jax(name)).split()
-    found, used = [], set()
+    mismatches, used = [], set()
     for (case, weak), theirs in zip(calls(name), expected, strict=True):
         ours = types_of(accnp, name, case, weak)
         if ours != theirs and "!" not in (ours, theirs):
             text = f"{case.arguments} {case.dtype} {weak}"
             lines = excuses(name, text)
             used.update(lines)
-            found += [] if lines else [f"{text}: {ours}, jax {theirs}"]
-    assert found == []
+            mismatches += [] if lines else [f"{text}: {ours}, jax {theirs}"]
+    assert mismatches == []
     assert set(excuses(name)) == used, "these excuse nothing"

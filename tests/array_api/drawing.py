@@ -145,23 +145,23 @@ def _for(xp: Any, x: Any) -> Any:
     return x
 
 
-def compare(found: Any, expected: Any, tolerance: float) -> None:
+def compare(actual: Any, expected: Any, tolerance: float) -> None:
     if isinstance(expected, list):
-        assert isinstance(found, list)
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
+        assert isinstance(actual, list)
+        assert len(actual) == len(expected)
+        for a, b in zip(actual, expected, strict=True):
             compare(a, b, tolerance)
     elif isinstance(expected, np.ndarray):
-        assert isinstance(found, np.ndarray)
-        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert isinstance(actual, np.ndarray)
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         if expected.dtype.kind not in "fc":
-            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(actual, expected)
             return
         single = expected.dtype.name in ("float32", "complex64")
         bound = tolerance if single else tolerance * 1e-6
-        np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
+        np.testing.assert_allclose(actual, expected, rtol=bound, atol=bound)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def agree(call: str | Callable[..., Any], *args: Any, tolerance: float = 2e-5, **kw: Any) -> None:

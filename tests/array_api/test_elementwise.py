@@ -164,8 +164,10 @@ def test_types(drawn: Any) -> None:
     if "c" not in (x.dtype.kind, y.dtype.kind) or x.dtype == y.dtype:
         agree("can_cast", x.dtype, y.dtype)
         agree("can_cast", x, y.dtype)
-    said = y.dtype.kind != "u" or x.dtype.kind in "bu"  # negative numbers have no such value
-    if said and (x.dtype.kind != "c" or y.dtype.kind == "c"):
+    representable = (
+        y.dtype.kind != "u" or x.dtype.kind in "bu"
+    )  # negative numbers have no such value
+    if representable and (x.dtype.kind != "c" or y.dtype.kind == "c"):
         agree("astype", x, y.dtype)
         agree("astype", x, y.dtype, copy=False)
 
@@ -176,11 +178,11 @@ def test_limits(name: str) -> None:
     whole = dtype.kind in "iu"
     fields = ("bits", "max", "min") + (() if whole else ("eps", "smallest_normal"))
     function = "iinfo" if whole else "finfo"
-    for given in (dtype, np.ones(2, dtype)):
-        draws(st.just(given), 1)(
+    for dtype_or_array in (dtype, np.ones(2, dtype)):
+        draws(st.just(dtype_or_array), 1)(
             lambda g: agree(lambda xp, a: [getattr(getattr(xp, function)(a), f) for f in fields], g)
         )()
-        draws(st.just(given), 1)(
+        draws(st.just(dtype_or_array), 1)(
             lambda g: agree(lambda xp, a: xp.zeros(1, dtype=getattr(xp, function)(a).dtype), g)
         )()
 
@@ -233,10 +235,10 @@ def test_integers_that_only_the_array_holds(call: Any) -> None:
     """A number takes the dtype of the array beside it, wherever that has its value."""
     with accnp.enable_x64():
         x = jnp.asarray(np.array([1, 2**63, 2**64 - 1], np.uint64))
-        found = np.asarray(call(x, 2**63 + 1))
+        actual = np.asarray(call(x, 2**63 + 1))
         expected = np.asarray(call(x, jnp.asarray(np.uint64(2**63 + 1))))
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(actual, expected)
         for beyond in (2**64, -(2**63) - 1):
             with pytest.raises(OverflowError, match="too large"):
                 call(x, beyond)
@@ -244,8 +246,8 @@ def test_integers_that_only_the_array_holds(call: Any) -> None:
 
 def test_large_integers_beside_floats() -> None:
     for dtype in (jnp.float32, jnp.bfloat16):
-        found = jnp.ones(2, dtype) + 2**70
-        assert found.dtype == dtype
-        assert found.tolist() == [2.0**70] * 2
+        result = jnp.ones(2, dtype) + 2**70
+        assert result.dtype == dtype
+        assert result.tolist() == [2.0**70] * 2
     with pytest.raises(OverflowError, match="too large"):
         jnp.ones(2, jnp.int32) + 2**70

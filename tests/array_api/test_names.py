@@ -47,11 +47,11 @@ def function_of(text: str) -> inspect.Signature:
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r["signature"]], ids=lambda r: r["name"])
 def test_signatures_match_the_standard(row: dict[str, str]) -> None:
-    asked = list(function_of(row["signature"]).parameters.values())
-    given = inspect.signature(found(row["name"])).parameters
-    several = any(p.kind is KINDS.VAR_POSITIONAL for p in given.values())
-    positional = [p for p in given.values() if p.kind in POSITIONAL]
-    for place, p in enumerate(a for a in asked if a.kind in POSITIONAL):
+    required = list(function_of(row["signature"]).parameters.values())
+    actual = inspect.signature(found(row["name"])).parameters
+    several = any(p.kind is KINDS.VAR_POSITIONAL for p in actual.values())
+    positional = [p for p in actual.values() if p.kind in POSITIONAL]
+    for place, p in enumerate(a for a in required if a.kind in POSITIONAL):
         if place >= len(positional):
             assert several, f"{p.name} is not taken by position"
             continue
@@ -59,14 +59,17 @@ def test_signatures_match_the_standard(row: dict[str, str]) -> None:
         if p.kind is KINDS.POSITIONAL_OR_KEYWORD:
             assert (own.name, own.kind) == (p.name, p.kind)
         assert p.default is KINDS.empty or own.default is not KINDS.empty, f"{p.name} is required"
-    for p in asked:
+    for p in required:
         if p.kind is KINDS.KEYWORD_ONLY:
-            own = given[p.name]
+            own = actual[p.name]
             assert own.kind is not KINDS.POSITIONAL_ONLY
             assert own.default == p.default or SAME.get(p.name) == (p.default, own.default)
-    taken = sum(p.kind in POSITIONAL for p in asked)
-    names = {p.name for p in asked}
-    for own in [*positional[taken:], *(p for p in given.values() if p.kind is KINDS.KEYWORD_ONLY)]:
+    positional_count = sum(p.kind in POSITIONAL for p in required)
+    names = {p.name for p in required}
+    for own in [
+        *positional[positional_count:],
+        *(p for p in actual.values() if p.kind is KINDS.KEYWORD_ONLY),
+    ]:
         assert own.default is not KINDS.empty or own.name in names, f"{own.name} is asked for"
 
 
@@ -99,10 +102,10 @@ def test_namespace_info() -> None:
         "bool", "signed integer", "unsigned integer", "integral", "real floating",
         "complex floating", "numeric",
     ):  # fmt: skip
-        found = info.dtypes(kind=kind)
-        assert found
-        assert found.items() <= everything.items()
-        assert all(jnp.isdtype(d, kind) for d in found.values())
+        members = info.dtypes(kind=kind)
+        assert members
+        assert members.items() <= everything.items()
+        assert all(jnp.isdtype(d, kind) for d in members.values())
     both = info.dtypes(kind=("bool", "real floating"))
     assert both == info.dtypes(kind="bool") | info.dtypes(kind="real floating")
     for name, dtype in everything.items():

@@ -61,7 +61,7 @@ def test_cross_products_are_of_three_numbers(axis: int, size: int) -> None:
 @pytest.mark.parametrize("device", [d for d in jnp.__array_namespace_info__().devices() if d])
 def test_creation_functions_accept_device(device: Any) -> None:
     x = jnp.ones(2)
-    made = [
+    arrays = [
         jnp.zeros(2, device=device), jnp.ones(2, device=device), jnp.empty(2, device=device),
         jnp.full(2, 1, device=device), jnp.arange(2, device=device), jnp.eye(2, device=device),
         jnp.linspace(0, 1, 3, device=device), jnp.asarray([1], device=device),
@@ -70,4 +70,4 @@ def test_creation_functions_accept_device(device: Any) -> None:
         jnp.astype(x, jnp.int32, device=device), jnp.from_dlpack(x, device=device),
         jnp.fft.fftfreq(3, device=device), jnp.fft.rfftfreq(3, device=device), x.to_device(device),
     ]  # fmt: skip
-    assert all(m.device == device for m in made)
+    assert all(m.device == device for m in arrays)

@@ -109,8 +109,8 @@ def test_inverse_functions_far_out_and_next_to_the_branch_points(name: str) -> N
     small = rng.standard_normal(40) * 10.0 ** rng.uniform(-15, 0, 40)
     z = np.concatenate([far + 1j * small, near + 1j * small, small + 1j * near, small + 1j * far])
     with accnp.enable_x64():
-        got = np.asarray(getattr(jnp, name)(z))
-    for v, g in zip(z, got, strict=True):
+        actual = np.asarray(getattr(jnp, name)(z))
+    for v, g in zip(z, actual, strict=True):
         with mp.workprec(2200):
             e = complex(getattr(mp, name)(mp.mpc(complex(v))))
         assert abs(complex(g) - e) <= 1e-14 * abs(e), (v, g, e)
@@ -122,9 +122,9 @@ def test_clip_propagates_nan(kind: type) -> None:
     low = np.array([0.0, math.nan, 0.0], kind)
     high = np.array([2.0, 2.0, math.nan], kind)
     with accnp.enable_x64():
-        found = np.asarray(jnp.clip(x, low, high))
-    assert found.dtype == kind
-    assert np.isnan(found).all()
+        clipped = np.asarray(jnp.clip(x, low, high))
+    assert clipped.dtype == kind
+    assert np.isnan(clipped).all()
 
 
 @pytest.mark.parametrize("kind", REAL)
@@ -132,19 +132,19 @@ def test_sign_of_nan_is_copied(kind: type) -> None:
     signs = np.array([-1.0, -0.0, 0.0, 1.0, math.copysign(math.nan, -1), math.nan], kind)
     for x in (np.full(6, math.nan, kind), np.full(6, 2.5, kind)):
         with accnp.enable_x64():
-            found = np.asarray(jnp.copysign(x, signs))
-        assert found.dtype == kind
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(signs))
-        np.testing.assert_array_equal(np.abs(found), x)
+            copied = np.asarray(jnp.copysign(x, signs))
+        assert copied.dtype == kind
+        np.testing.assert_array_equal(np.signbit(copied), np.signbit(signs))
+        np.testing.assert_array_equal(np.abs(copied), x)
 
 
 def test_remainder_is_that_of_python() -> None:
     values = [v for v in FINITE if v and abs(v) < 1e20] + [4.0, -4.0, 2.5, -7.25]
     x, y = (v.ravel() for v in np.meshgrid(values, values))
     with accnp.enable_x64():
-        found = np.asarray(jnp.remainder(x, y))
+        remainders = np.asarray(jnp.remainder(x, y))
         down = np.asarray(jnp.floor_divide(x, y))
-    for a, b, r, q in zip(x, y, found, down, strict=True):
+    for a, b, r, q in zip(x, y, remainders, down, strict=True):
         assert (r, math.copysign(1, r)) == (a % b, math.copysign(1, a % b)), (a, b, r)
         assert q == a // b, (a, b, q)
 
@@ -205,8 +205,8 @@ def test_operators_with_numbers_match_functions(name: str, kind: type) -> None:
             for expected, call in ((function(a, s), lambda a, v=v: operate(a, v)),
                                    (function(s, a), lambda a, v=v: operate(v, a))):  # fmt: skip
                 e = np.asarray(expected)
-                for found in (call(a), accnp.jit(call)(a)):
-                    f = np.asarray(found)
+                for result in (call(a), accnp.jit(call)(a)):
+                    f = np.asarray(result)
                     assert f.dtype == e.dtype
                     np.testing.assert_allclose(f, e, rtol=4e-7 if kind is np.float32 else 1e-15)
                     if e.dtype.kind == "f":

@@ -92,34 +92,34 @@ def read() -> dict[tuple[str, bool], list[Case]]:
             heads = [(name, complex_) for name in names]
             continue
         rule = line.strip()
-        given, result = (side.strip() for side in rule.split("->"))
+        conditions, result = (side.strip() for side in rule.split("->"))
         for head in heads:
-            out.setdefault(head, []).extend(_cases(rule, given, result, head[1]))
+            out.setdefault(head, []).extend(_cases(rule, conditions, result, head[1]))
     return out
 
 
-def _cases(rule: str, given: str, result: str, complex_: bool) -> Iterator[Case]:
-    sets = [_members(part.strip()) for part in given.split("&" if complex_ else ",")]
+def _cases(rule: str, conditions: str, result: str, complex_: bool) -> Iterator[Case]:
+    sets = [_members(part.strip()) for part in conditions.split("&" if complex_ else ",")]
     for values in itertools.product(*sets):
         names = dict(zip(("a", "b") if complex_ else ("x1", "x2"), values))
         expected = tuple(_result(part.strip(), names) for part in result.split("&"))
         yield Case(rule, (tuple(values),) if complex_ else values, expected)
 
 
-def meets(found: Any, expected: Any, tolerance: float) -> bool:
+def meets(actual: Any, expected: Any, tolerance: float) -> bool:
     """Return whether one part of a result is what a rule asks for: signs of zeros and all."""
     if isinstance(expected, bool):
-        return bool(found) is expected
+        return bool(actual) is expected
     if expected == "±0":
-        return found == 0
+        return actual == 0
     if expected == "±inf":
-        return bool(np.isinf(found))
+        return bool(np.isinf(actual))
     if expected == "±pi/2":
-        return abs(abs(found) - PI / 2) < tolerance
+        return abs(abs(actual) - PI / 2) < tolerance
     if expected in ("+", "-"):
-        return bool(np.signbit(found)) == (expected == "-")
+        return bool(np.signbit(actual)) == (expected == "-")
     if math.isnan(expected):
-        return bool(np.isnan(found))
+        return bool(np.isnan(actual))
     if math.isinf(expected) or expected == 0:
-        return found == expected and bool(np.signbit(found)) == (math.copysign(1, expected) < 0)
-    return abs(found - expected) <= tolerance * abs(expected)
+        return actual == expected and bool(np.signbit(actual)) == (math.copysign(1, expected) < 0)
+    return abs(actual - expected) <= tolerance * abs(expected)

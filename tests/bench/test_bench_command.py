@@ -41,7 +41,7 @@ def test_the_command_prints_a_table_and_draws(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--threads", "0"], "--threads: must be 1 or more; got 0"),
         (["--threads", "-1"], "--threads: must be 1 or more; got -1"),
@@ -51,10 +51,10 @@ def test_the_command_prints_a_table_and_draws(tmp_path):
         (["--only", "smal"], "--only: there is no smal"),
     ],
 )
-def test_unsupported_options_are_reported_before_measuring(words, said, capsys):
+def test_unsupported_options_are_reported_before_measuring(words, message, capsys):
     with pytest.raises(SystemExit):
         main(words)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 WITHOUT = """
@@ -107,8 +107,8 @@ def test_the_suite_agrees_with_numpy(name):
 
 def test_info_names_caches_libraries_and_gpu():
     text = info()
-    for wanted in ("caches", "GPU", "openblas", "of kernels and BLAS", "bits"):
-        assert wanted in text or (wanted == "openblas" and "library 0" in text)
+    for phrase in ("caches", "GPU", "openblas", "of kernels and BLAS", "bits"):
+        assert phrase in text or (phrase == "openblas" and "library 0" in text)
 
 
 def test_info_says_why_there_is_no_gpu():
@@ -146,9 +146,11 @@ def test_the_cold_row_takes_fresh_processes_with_empty_caches(monkeypatch):
 
 
 def test_cold_programs_compute_the_same():
-    found = {name: processes.fresh_process(code) for name, code in ROWS["cold"].programs().items()}
-    assert {"accnp", "numpy"} <= set(found)
-    assert list(found.values()) == pytest.approx([found["numpy"]] * len(found), rel=1e-5)
+    results = {
+        name: processes.fresh_process(code) for name, code in ROWS["cold"].programs().items()
+    }
+    assert {"accnp", "numpy"} <= set(results)
+    assert list(results.values()) == pytest.approx([results["numpy"]] * len(results), rel=1e-5)
 
 
 def test_rows_of_a_busy_machine_are_marked(monkeypatch):
@@ -180,10 +182,10 @@ def test_a_busy_machine_can_be_refused(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(command, "machine_load", lambda: QUIET)
     monkeypatch.setattr(tables, "machine_load", lambda: BUSY)
     assert main(words) == 3
-    told = capsys.readouterr().out
-    assert "omitted, because the machine was busy: small" in told
-    assert "5 operations" not in told
-    assert "no chart: nothing was measured" in told
+    output = capsys.readouterr().out
+    assert "omitted, because the machine was busy: small" in output
+    assert "5 operations" not in output
+    assert "no chart: nothing was measured" in output
 
 
 def test_the_chart_names_the_machine_and_units(tmp_path):
@@ -195,12 +197,12 @@ def test_the_chart_names_the_machine_and_units(tmp_path):
     facts = {"cpu": "A Processor", "numpy": "2.4", "jax": "not installed", "threads": 2}
     chart(rows, tmp_path / "c.svg", facts)
     text = (tmp_path / "c.svg").read_text()
-    found = {line.strip() for line in text.split("<!--")}
-    said = " ".join(line.split("-->")[0].strip() for line in found)
+    pieces = {line.strip() for line in text.split("<!--")}
+    comments = " ".join(line.split("-->")[0].strip() for line in pieces)
     for words in ("A Processor, 2 threads", "numpy 2.4", "relative to accnp", "accnp: 200 µs",
                   "accnp: 2.5 s", "time of the peer / time of accnp", "pale bars"):  # fmt: skip
-        assert words in said
-    assert "jax" not in said
+        assert words in comments
+    assert "jax" not in comments
 
 
 def test_the_libraries_of_a_gpu_keep_their_platforms(monkeypatch, capsys):

@@ -141,9 +141,9 @@ def test_figures_of_a_measurement():
 )
 def test_functions_of_statements(code, result):
     namespace = {"a": 3}
-    found = function_of(code, namespace)()
+    actual = function_of(code, namespace)()
     if result is not None:
-        assert found == result
+        assert actual == result
     assert namespace == {"a": 3}
 
 
@@ -168,14 +168,14 @@ def shell():
         assert magic_kind == "line_cell"
         magics["line"][magic_name] = magics["cell"][magic_name] = function
 
-    found = SimpleNamespace(
+    fake_shell = SimpleNamespace(
         user_ns={"jnp": jnp, "x": jnp.arange(3.0)},
         register_magic_function=register,
         magics_manager=SimpleNamespace(magics=magics),
     )
-    jnp.load_ipython_extension(found)
-    found.magic = magics["line"]["accnp_timeit"]
-    return found
+    jnp.load_ipython_extension(fake_shell)
+    fake_shell.magic = magics["line"]["accnp_timeit"]
+    return fake_shell
 
 
 def test_line_magic_waits_for_result(shell, capsys):
@@ -187,10 +187,10 @@ def test_line_magic_waits_for_result(shell, capsys):
 
 
 def test_cell_magic_waits_for_assigned_variables(shell):
-    kept = shell.user_ns["kept"] = []
+    results = shell.user_ns["kept"] = []
     cell = "y = jnp.sin(x + k)\nkept.append(y)\n"
     assert shell.magic("-q -r 1 -n 1 k = 2.0", cell) is None
-    assert kept[0].is_ready()
+    assert results[0].is_ready()
     assert "y" not in shell.user_ns
     assert "k" not in shell.user_ns
 

@@ -97,7 +97,7 @@ def test_steps_are_distributed_to_threads():
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("v = x[load2(x, 0)]", "name 'load2' is not defined"),
         ("v = load2(x, 0) + 1", "name 'load2' is not defined"),
@@ -109,8 +109,8 @@ def test_steps_are_distributed_to_threads():
         ("x[0] = shuffle_xor(x, 1)", "no function shuffle_xor"),
     ],
 )
-def test_unsupported_syntax_is_an_error(line, said):
-    with pytest.raises(CompileError, match=said):
+def test_unsupported_syntax_is_an_error(line, message):
+    with pytest.raises(CompileError, match=message):
         ptx_of(f"def kernel(x, n):\n    {line}\n", ("f4*", "i8"))
 
 

@@ -102,9 +102,9 @@ def numbers(a, n, rng):
     return np.where(np.arange(n) // 100 % 2, x, np.abs(np.nan_to_num(x)) * 0 * np.sign(x))
 
 
-@pytest.mark.parametrize("fold", ["max", "min", "sum"])
-def test_signed_zeros_and_nan(fold):
-    ((spec, text),) = grid_kernels(lambda x: getattr(x, fold)(1), f4(60, 100))
+@pytest.mark.parametrize("reduction", ["max", "min", "sum"])
+def test_signed_zeros_and_nan(reduction):
+    ((spec, text),) = grid_kernels(lambda x: getattr(x, reduction)(1), f4(60, 100))
     case = Case(spec, values=numbers)
     expected = case.run_on_cpu(build_generated(spec))
     found = case.interpret(text)

@@ -16,7 +16,7 @@ LOOSE = {"numpyro": 2e-3, "keras": 1e-4, "flax_nnx": 1e-4, "haiku": 1e-4}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def programs(tmp_path_factory):
     """Results of all programs, from one process, which never imports JAX itself."""
     out = tmp_path_factory.mktemp("libraries") / "found.json"
     command = [sys.executable, "-m", "accnp.as_jax", str(HERE / "run.py"), str(out)]
@@ -26,9 +26,9 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_library_has_the_results_of_jax(found, name):
-    assert "error" not in found[name], found[name]["error"]
-    results, expected = found[name]["results"], EXPECTED[name]
+def test_a_library_has_the_results_of_jax(programs, name):
+    assert "error" not in programs[name], programs[name]["error"]
+    results, expected = programs[name]["results"], EXPECTED[name]
     assert results.keys() == expected.keys()
     tolerance = LOOSE.get(name, 2e-5)
     for key in expected:

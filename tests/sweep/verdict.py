@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from api.comparison import Differs, apart, right
+from api.comparison import Differs, apart, check_values
 from api.exceptions import exceptions
-from api.references import operands_wide, own, pushed, reference, slopes
+from api.references import gradient_quotients, jvp_quotients, operands_wide, own, reference
 from chance.values import difference, same_bits
 from sweep.calls import Call
 from sweep.ways import WAYS, Ways, tangent
@@ -82,7 +82,7 @@ def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Di
             yield from (d._replace(way=way) for d in _same(ours[way], value))
     if "hvp" in ours:
         yield from _second(call, ours, theirs)
-    for way, check in (("grad", _gradient), ("jvp", _pushed)):
+    for way, check in (("grad", _gradient), ("jvp", _jvp)):
         if way not in ours:
             continue
         if isinstance(ours[way], str):
@@ -126,7 +126,7 @@ def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Differe
     if found and all(map(same_bits, found, expected)):
         return
     try:
-        right(call.name, call, found, expected)
+        check_values(call.name, call, found, expected)
     except Differs as error:
         if error.args[0] in ("value", "type") and not _rounded(call, found, expected):
             yield Difference("value", "value", error.args[1])
@@ -316,18 +316,18 @@ def _gradient(
             return
         keep = places[np.unique(np.linspace(0, len(places) - 1, SLOPES).astype(int))]
         for place in keep.tolist():
-            if how := _slope(call, k, x, y, place, rough):
+            if how := _gradient_fault(call, k, x, y, place, rough):
                 beside = y.flat[place] if theirs else 0
                 yield Difference("grad", _word(x.flat[place], beside), how)
                 break
 
 
-def _slope(
+def _gradient_fault(
     call: Call, letter: str, x: np.ndarray, y: np.ndarray, place: int, rough: float | None
 ) -> str | None:
     """What is wrong with a slope that is not jax's; nothing where there is none, as at a pole."""
     try:
-        quotients = slopes(call.name, call, letter, place)
+        quotients = gradient_quotients(call.name, call, letter, place)
     except Exception:  # with 64-bit types, or a step beside, it is refused
         return difference(x, y)
     if np.isnan(quotients).all():
@@ -341,9 +341,7 @@ def _slope(
     return f"{x.flat[place]}, jax {y.flat[place]}, quotients {quotients} at {letter}, {place}"
 
 
-def _pushed(
-    call: Call, ours: Packed, theirs: Packed | None, values: Packed
-) -> Iterator[Difference]:
+def _jvp(call: Call, ours: Packed, theirs: Packed | None, values: Packed) -> Iterator[Difference]:
     expected = [y for y, _ in theirs or []]
     if theirs and not any(
         apart(x, y, rough=_rough(call, x.dtype)).any()
@@ -359,7 +357,7 @@ def _pushed(
         x = np.asarray(operands[k])
         moves[k] = tangent(x.shape, x.dtype, i).astype(complex if x.dtype.kind == "c" else float)
     try:
-        others = pushed(call.name, call, moves)
+        others = jvp_quotients(call.name, call, moves)
     except Exception:  # with 64-bit types, or a step beside, it is refused
         others = []
     finite = [x for x, _ in values if x.dtype.kind not in "biu"]

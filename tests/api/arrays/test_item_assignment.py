@@ -145,7 +145,7 @@ def test_augmented() -> None:
 
 def test_names_and_copies() -> None:
     x = jnp.arange(4.0)
-    name, alias, held = x, jnp.asarray(x), {"x": x}
+    name, alias, container = x, jnp.asarray(x), {"x": x}
     assert alias is name
     others = {
         "slice": x[1:], "whole": x[:], "ellipsis": x[...], "empty": x[()], "view": x.view(),
@@ -158,7 +158,7 @@ def test_names_and_copies() -> None:
     for other in others.values():
         assert other is not x
     x[0] = 9
-    assert name is alias is held["x"] is x
+    assert name is alias is container["x"] is x
     check(x, floats([9, 1, 2, 3]))
     for what, other in others.items():
         np.testing.assert_array_equal(other, np.arange(4.0)[-other.size :], err_msg=what)
@@ -227,15 +227,15 @@ def test_traced_functions() -> None:
 
 def test_vmap() -> None:
     def f(x: Any, i: Any) -> Any:
-        made = jnp.asarray(np.zeros(3, "float32"))
-        made[i] = x[0]
+        zeros = jnp.asarray(np.zeros(3, "float32"))
+        zeros[i] = x[0]
         x[0] = 7.0
-        return x, made
+        return x, zeros
 
     x = jnp.arange(6.0).reshape(2, 3)
-    changed, made = jnp.vmap(f)(x, jnp.array([2, 0]))
+    changed, zeros = jnp.vmap(f)(x, jnp.array([2, 0]))
     check(changed, floats([[7, 1, 2], [7, 4, 5]]))
-    check(made, floats([[0, 0, 0], [3, 0, 0]]))
+    check(zeros, floats([[0, 0, 0], [3, 0, 0]]))
     check(x, np.arange(6.0, dtype="float32").reshape(2, 3))
 
     def unbatched(x: Any) -> Any:
@@ -416,15 +416,15 @@ def test_error_in_trace_restores_values() -> None:
 
 
 def test_assignment_to_outer_values_in_derivative() -> None:
-    kept = jnp.zeros(2)
+    outer = jnp.zeros(2)
 
     def f(v: Any) -> Any:
-        kept[1] = v * 3
+        outer[1] = v * 3
         return v * v
 
     assert float(jnp.grad(f)(2.0)) == 4
-    check(kept, floats([0, 6]))
-    check(kept + 1, floats([1, 7]))
+    check(outer, floats([0, 6]))
+    check(outer + 1, floats([1, 7]))
 
 
 def test_deleted_and_donated() -> None:

@@ -13,17 +13,17 @@ from accnp.numpy import joining
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def chunk_lengths(monkeypatch):
     """A list that gets the number of rows of each chunk that is taken apart."""
-    found = []
+    lengths = []
     unstack = joining.unstack
 
     def watched(x):
-        found.append(len(x))
+        lengths.append(len(x))
         return unstack(x)
 
     monkeypatch.setattr(joining, "unstack", watched)
-    return found
+    return lengths
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (1000,), (300, 4), (300, 0), (200, 2, 3)])
@@ -43,24 +43,24 @@ def test_iteration_keeps_weak_types():
     assert next(iter(jnp.broadcast_to(jnp.asarray(2.0), (1000,)))).weak_type
 
 
-def test_rows_are_computed_on_demand(asked):
+def test_rows_are_computed_on_demand(chunk_lengths):
     x = jnp.arange(10.0**6)
     assert np.iterable(x)
     rows = iter(x)
     assert x._node.value is None  # pending
     assert [float(v) for v in itertools.islice(rows, 3)] == [0, 1, 2]
-    assert asked == []
+    assert chunk_lengths == []
 
 
-def test_rows_of_traced_arrays_come_in_chunks(asked):
+def test_rows_of_traced_arrays_come_in_chunks(chunk_lengths):
     def first(x):
         return next(iter(x)) * 2
 
     x = np.arange(1000, dtype=np.float32)
     np.testing.assert_array_equal(np.asarray(accnp.jit(first)(x + 1)), 2)
-    assert asked == [joining.FEW]
-    found = accnp.grad(lambda x: sum(v * v for v in itertools.islice(x, 130)))(x)
-    np.testing.assert_array_equal(np.asarray(found), np.where(x < 130, 2 * x, 0))
+    assert chunk_lengths == [joining.FEW]
+    gradient = accnp.grad(lambda x: sum(v * v for v in itertools.islice(x, 130)))(x)
+    np.testing.assert_array_equal(np.asarray(gradient), np.where(x < 130, 2 * x, 0))
 
 
 def test_rows_do_not_change_when_their_array_is_donated():
@@ -79,5 +79,5 @@ def test_arrays_without_axes_are_not_iterable():
 
 def test_scipy_accepts_long_arrays():
     x = np.random.default_rng(0).normal(size=100_000)
-    found = scipy.stats.differential_entropy(jnp.asarray(x.astype(np.float32)))
-    np.testing.assert_allclose(float(found), 0.5 * np.log(2 * np.pi * np.e), atol=0.02)
+    entropy = scipy.stats.differential_entropy(jnp.asarray(x.astype(np.float32)))
+    np.testing.assert_allclose(float(entropy), 0.5 * np.log(2 * np.pi * np.e), atol=0.02)

@@ -27,16 +27,16 @@ N = 1 << 16
 @pytest.fixture
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of large arrays that are copied."""
-    found: list[int] = []
+    sizes: list[int] = []
     copy_in = pool.copy_in
 
     def counted(array: np.ndarray) -> Any:
         if array.nbytes >= N:
-            found.append(array.nbytes)
+            sizes.append(array.nbytes)
         return copy_in(array)
 
     monkeypatch.setattr(pool, "copy_in", counted)
-    return found
+    return sizes
 
 
 @pytest.fixture
@@ -140,18 +140,18 @@ print(own() - before)
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def allocated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of large buffers that launches take from the pool."""
-    found: list[int] = []
+    sizes: list[int] = []
     empty = pool.empty
 
     def counted(nbytes: int) -> Any:
         if nbytes >= N:
-            found.append(nbytes)
+            sizes.append(nbytes)
         return empty(nbytes)
 
     monkeypatch.setattr(pool, "empty", counted)
-    return found
+    return sizes
 
 
 X = np.linspace(0, 1, N, dtype=np.float32)
@@ -191,15 +191,15 @@ DIRECT = ("map", "two results", "matrix product", "sums of rows", "concatenate",
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many results each call has copied."""
-    found: list[int] = []
+    counts: list[int] = []
     copy = output_buffers._copy
 
     def counted(pairs: Any) -> None:
-        found.append(len(pairs))
+        counts.append(len(pairs))
         copy(pairs)
 
     monkeypatch.setattr(output_buffers, "_copy", counted)
-    return found
+    return counts
 
 
 def empty_like(results: Any) -> Any:
@@ -207,20 +207,20 @@ def empty_like(results: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", INTO)
-def test_results_are_written(name: str, taken: list[int], copied: list[int]) -> None:
+def test_results_are_written(name: str, allocated: list[int], copied: list[int]) -> None:
     function, args = INTO[name]
     f = jnp.jit(function)
-    want = jnp.tree.map(np.asarray, jnp.jit(function)(*args))
-    out = empty_like(want)
+    reference = jnp.tree.map(np.asarray, jnp.jit(function)(*args))
+    out = empty_like(reference)
     operands = [jnp.asarray(x).block_until_ready() for x in args]
-    del taken[:]
+    del allocated[:]
     for _ in range(3):
         assert f.call_into(out, *operands) is out
-    for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+    for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(reference), strict=True):
         np.testing.assert_array_equal(actual, expected)
         assert actual.tobytes() == expected.tobytes()
     if name in DIRECT:
-        assert taken == []
+        assert allocated == []
     assert copied == [COPIED.get(name, 0)] * 3
 
 
@@ -292,14 +292,14 @@ def test_a_file_that_is_mapped_twice(
     if not listed:  # systems other than Linux
         monkeypatch.setattr(memory_regions, "_MAPS", tmp_path / "maps")
     f = jnp.jit(MAPPED[name])
-    want = jnp.tree.map(np.array, f(X))
+    reference = jnp.tree.map(np.array, f(X))
     for _ in range(3):
         np.save(tmp_path / "x.npy", X)
         x = np.load(tmp_path / "x.npy", mmap_mode="r")
         own = np.load(tmp_path / "x.npy", mmap_mode="r+")
-        out = (own, np.empty_like(X)) if isinstance(want, tuple) else own
+        out = (own, np.empty_like(X)) if isinstance(reference, tuple) else own
         f.call_into(out, x)
-        for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+        for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(reference), strict=True):
             np.testing.assert_array_equal(actual, expected)
 
 
@@ -318,7 +318,7 @@ def test_shared_memory_that_is_mapped_twice() -> None:
 
 
 def test_other_files_and_other_parts_of_a_file_are_written_directly(
-    tmp_path: Path, taken: list[int]
+    tmp_path: Path, allocated: list[int]
 ) -> None:
     np.save(tmp_path / "x.npy", np.concatenate([X, X]))
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -328,10 +328,10 @@ def test_other_files_and_other_parts_of_a_file_are_written_directly(
     for out in (other, own[N:]):
         f.call_into(out, x[:N])
         np.testing.assert_array_equal(out, X * 2 + 1)
-    assert taken == []
+    assert allocated == []
     f.call_into(own[1 : N + 1], x[:N])
     np.testing.assert_array_equal(own[1 : N + 1], X * 2 + 1)
-    assert len(taken) == 1
+    assert len(allocated) == 1
 
 
 def test_call_into_under_disable_jit_and_with_references() -> None:

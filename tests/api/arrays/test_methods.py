@@ -43,9 +43,9 @@ def test_bit_operators(name: str) -> None:
 def test_imaginary_parts_are_lost_with_a_warning_at_the_users_line():
     x = jnp.array([1 + 2j])
     for convert in (lambda: x.astype(float), lambda: jnp.astype(x, int)):
-        with pytest.warns(DeprecationWarning, match="imaginary") as found:
+        with pytest.warns(DeprecationWarning, match="imaginary") as caught:
             assert convert().tolist() == [1]
-        assert found[0].filename == __file__
+        assert caught[0].filename == __file__
     assert x.astype(bool).tolist() == [True]  # no warning
 
 

@@ -87,9 +87,9 @@ def test_traced_arrays(kind):
 
 
 def test_leaked_and_deleted_arrays_do_not_raise():
-    kept = []
-    jnp.jit(lambda x: kept.append(x + 1) or x)(1.0)
-    assert "leaked from a traced function" in read(kept[0]).texts
+    leaked = []
+    jnp.jit(lambda x: leaked.append(x + 1) or x)(1.0)
+    assert "leaked from a traced function" in read(leaked[0]).texts
     x = jnp.arange(3).block_until_ready()
     x.delete()
     assert "deleted or donated" in read(x).texts

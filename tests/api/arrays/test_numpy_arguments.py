@@ -84,13 +84,13 @@ SHARED = {"out", "like", "device"}  # tested with `out=`, resolved by NumPy, of 
 
 
 def functions() -> dict[str, Any]:
-    found = {}
+    by_name = {}
     for f in dispatched():
         counterpart = _counterpart(f)
         last = counterpart.name.rpartition(".")[2]
         if counterpart.function not in (None, f) and last not in _WRITES:
-            found[counterpart.name] = f
-    return found
+            by_name[counterpart.name] = f
+    return by_name
 
 
 FUNCTIONS = functions()

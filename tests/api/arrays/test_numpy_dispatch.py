@@ -48,7 +48,7 @@ def operands(ufunc: np.ufunc) -> list[list[np.ndarray]]:
     """Operands of a ufunc for each of its loops over float32, int32 or bool."""
     random = np.random.default_rng(0)
     shapes = SHAPES.get(ufunc.__name__, [(3, 4), (4,)])
-    found = []
+    tuples = []
     for loop in ufunc.types:
         codes = loop.split("->")[0]
         if not all(c in TRAITS for c in codes):
@@ -60,8 +60,8 @@ def operands(ufunc: np.ufunc) -> list[list[np.ndarray]]:
             values = [np.where(v > 0, v * 4 + 1, 1) for v in values]
         if codes in ("?", "??"):
             values = [v > 0.5 for v in values]
-        found.append([v.astype(TRAITS[c]) for v, c in zip(values, codes)])
-    return found
+        tuples.append([v.astype(TRAITS[c]) for v, c in zip(values, codes)])
+    return tuples
 
 
 def arrays(xs: list[np.ndarray]) -> list[Any]:
@@ -220,7 +220,7 @@ def dispatched() -> Iterator[Any]:
 
 
 def test_which_functions_have_counterparts() -> None:
-    assert {found.name for f in dispatched() if not (found := _counterpart(f)).function} == (
+    assert {match.name for f in dispatched() if not (match := _counterpart(f)).function} == (
         NO_COUNTERPART
     )
 
@@ -241,8 +241,10 @@ def test_transformations() -> None:
 def test_functions_along_an_axis_may_use_values() -> None:
     def longest(v: Any, least: float) -> Any:
         """The sum and the number of elements that are large enough, by branches and masks."""
-        kept = v[v > least]
-        return np.array([0.0, 0.0]) if not np.any(v > least) else np.stack([kept.sum(), kept.size])
+        chosen = v[v > least]
+        return (
+            np.array([0.0, 0.0]) if not np.any(v > least) else np.stack([chosen.sum(), chosen.size])
+        )
 
     x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
     for axis in (0, 1, -1):
@@ -386,9 +388,9 @@ def test_dask_keeps_arrays(scheduler: str) -> None:
         lambda x, m: m.tensordot(x, x, axes=((0,), (0,))),
         lambda x, m: m.stack([x[0], x[1]]),
     ):
-        got = f(x, da).compute(scheduler=scheduler)
-        assert type(got) is jnp.Array
-        np.testing.assert_allclose(got, f(values, np), rtol=1e-4, atol=1e-5)
+        result = f(x, da).compute(scheduler=scheduler)
+        assert type(result) is jnp.Array
+        np.testing.assert_allclose(result, f(values, np), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -410,6 +412,6 @@ def test_xarray_keeps_arrays() -> None:
         lambda x: x.rolling(t=3).mean(),
         lambda x: x.rolling(t=2, center=True).construct("window", fill_value=0.0),
     ):
-        got = f(ours)
-        assert type(got.data) is jnp.Array
-        np.testing.assert_allclose(np.asarray(got.data), f(theirs).data, rtol=1e-5, atol=1e-6)
+        result = f(ours)
+        assert type(result.data) is jnp.Array
+        np.testing.assert_allclose(np.asarray(result.data), f(theirs).data, rtol=1e-5, atol=1e-6)

@@ -202,7 +202,7 @@ def handed_over(m):
 
     def within(x):
         r, s = m.new_ref(x), m.new_ref(x * 2)
-        got = add({"a": r, "b": s}, 1.0), add({"a": s, "b": r}, 2.0)
+        sums = add({"a": r, "b": s}, 1.0), add({"a": s, "b": r}, 2.0)
 
         @m.jit
         def closed(x):
@@ -213,7 +213,7 @@ def handed_over(m):
             add({"a": r, "b": s}, 1.0)
             return c + closed(2.0)
 
-        return got, lax.fori_loop(0, 3, body, 0.0), r[...], s[...]
+        return sums, lax.fori_loop(0, 3, body, 0.0), r[...], s[...]
 
     r, s = m.new_ref(np_.arange(3.0)), m.new_ref(np_.arange(2.0))
     first = add({"a": r, "b": s}, 5.0)
@@ -238,10 +238,10 @@ def handed_over(m):
         row[...] = row[...] * 2 + c
         return c + 1, row[...]
 
-    made = lax.scan(step, 0.0, rows)
+    scanned = lax.scan(step, 0.0, rows)
     x = np_.arange(2.0)
     eager = within(np_.arange(3.0))
-    return first, r[...], s[...], made, rows[...], eager, m.jit(within)(np_.arange(3.0)), x
+    return first, r[...], s[...], scanned, rows[...], eager, m.jit(within)(np_.arange(3.0)), x
 
 
 def mapped(m):
@@ -277,19 +277,19 @@ def test_handed_over(program):
 
 def refused(m):
     """Calls, and what they raise in jax."""
-    kept = []
+    refs = []
     ref = m.new_ref(m.numpy.arange(3.0))
     ended = m.errors.UnexpectedTracerError
 
     def keep(r):
-        kept.append(r if isinstance(r, m.ref.Ref) else m.new_ref(r))
+        refs.append(r if isinstance(r, m.ref.Ref) else m.new_ref(r))
         return 0.0
 
     m.jit(keep)(m.numpy.ones(2))
     m.lax.scan(lambda c, x: (c, keep(c)), 1.0, m.numpy.arange(2))
-    m.jit(lambda r: kept.append(r))(ref)
-    yield from ((lambda r=r: r[...], ended) for r in kept)
-    yield lambda: m.jit(lambda y: kept[0][0] + y)(1.0), ended
+    m.jit(lambda r: refs.append(r))(ref)
+    yield from ((lambda r=r: r[...], ended) for r in refs)
+    yield lambda: m.jit(lambda y: refs[0][0] + y)(1.0), ended
     yield lambda: m.jit(lambda r: r)(ref), ValueError
     yield lambda: m.jit(m.new_ref)(1.0), ValueError
     yield lambda: m.jit(lambda a, b: a[0])(ref, ref), ValueError
@@ -340,7 +340,7 @@ def _adds_to_argument(m, n, how):
         ref[...] = ref[...] + x
         return x * 2, ref[...]
 
-    f.defvjp(fwd, lambda kept, ct: (ct * kept, None))
+    f.defvjp(fwd, lambda residual, ct: (ct * residual, None))
     ref = m.new_ref(n.float32(1))
     y = how(lambda x: f(x, ref))
     return y, ref[...]

@@ -28,21 +28,21 @@ def run(module, program, *args):
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         try:
-            found = program(module)(*args)
-            found = [np.asarray(x) for x in module.tree_util.tree_leaves(found)]
+            outcome = program(module)(*args)
+            outcome = [np.asarray(x) for x in module.tree_util.tree_leaves(outcome)]
         except (ValueError, NotImplementedError, TypeError, IndexError, KeyError) as error:
-            found = error
+            outcome = error
         module.effects_barrier()
-    return text.getvalue().splitlines(), found
+    return text.getvalue().splitlines(), outcome
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     program, *args = PROGRAMS[name]
-    lines, found = run(jnp, program, *args)
-    expected, want = stored_result("callbacks", name, lambda: run(jax, program, *args))
+    lines, actual = run(jnp, program, *args)
+    expected, expected_outcome = stored_result("callbacks", name, lambda: run(jax, program, *args))
     assert sorted(lines) == sorted(expected)
-    assert_same_result(found, want)
+    assert_same_result(actual, expected_outcome)
 
 
 @pytest.mark.parametrize("name", ["jit", "grad", "jit of grad of jit", "grad of jit"])
@@ -72,13 +72,13 @@ def test_vmap_methods(method, transform):
         return {"vmap": f, "jit of vmap": m.jit(f), "vmap twice": m.vmap(f, (None, 0))}[transform]
 
     y = VECTOR if transform == "vmap twice" else TWO
-    found = run(jnp, program, VECTOR, y)
+    actual = run(jnp, program, VECTOR, y)
     assert_same_result(
-        found,
+        actual,
         stored_result("callbacks", f"{transform}, {method}", lambda: run(jax, program, VECTOR, y)),
     )
     if method is None:
-        assert "vmap_method" in str(found[1])
+        assert "vmap_method" in str(actual[1])
 
 
 # --- formats ---
@@ -132,13 +132,13 @@ def test_log(caplog):
 
 
 def test_callbacks_may_keep_their_arguments():
-    kept = []
-    f = jnp.jit(lambda x: (jnp.debug.callback(kept.append, x * 2), x * 3)[1])
+    arguments = []
+    f = jnp.jit(lambda x: (jnp.debug.callback(arguments.append, x * 2), x * 3)[1])
     for i in range(20):
         f(jnp.full(2000, i, "float32"))
     jnp.effects_barrier()
-    assert [float(x[7]) for x in kept] == [2.0 * i for i in range(20)]
-    assert all(isinstance(x, jnp.Array) for x in kept)
+    assert [float(x[7]) for x in arguments] == [2.0 * i for i in range(20)]
+    assert all(isinstance(x, jnp.Array) for x in arguments)
 
 
 def test_callbacks_may_modify_results_later():
@@ -150,8 +150,8 @@ def test_callbacks_may_modify_results_later():
 
     struct = jnp.ShapeDtypeStruct((3000,), "float32")
     f = jnp.jit(lambda i: jnp.pure_callback(host, struct, i))
-    found = [f(i) for i in range(5)]
-    assert [float(x[5]) for x in found] == [0, 1, 2, 3, 4]
+    results = [f(i) for i in range(5)]
+    assert [float(x[5]) for x in results] == [0, 1, 2, 3, 4]
 
 
 def test_callbacks_may_compute():
@@ -318,8 +318,8 @@ def test_callbacks_in_derivative_rules():
         )
 
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * jnp.cos(primals[0])))
-    slopes = jnp.vmap(jnp.grad(f))(jnp.ones(3))
-    np.testing.assert_allclose(slopes, np.cos(np.ones(3)), rtol=1e-6)
+    gradients = jnp.vmap(jnp.grad(f))(jnp.ones(3))
+    np.testing.assert_allclose(gradients, np.cos(np.ones(3)), rtol=1e-6)
     assert len(seen) == 3
 
 

@@ -330,9 +330,9 @@ def test_errors_are_trees():
     error, _ = f(jnp.asarray(NEG))
     assert g(error, 2).get() == error.get()
     assert g(f(jnp.asarray(ONE))[0], 1).get() is None
-    (_, aux), slope = jnp.value_and_grad(lambda x: f(x)[::-1], has_aux=True)(jnp.asarray(NEG))
+    (_, aux), gradient = jnp.value_and_grad(lambda x: f(x)[::-1], has_aux=True)(jnp.asarray(NEG))
     assert aux.get() == error.get()
-    assert float(slope) == 1.0
+    assert float(gradient) == 1.0
 
 
 def test_sets():

@@ -128,9 +128,9 @@ def test_donated_position_passed_by_keyword() -> None:
 
 
 def test_class_of_an_escaped_tracer() -> None:
-    kept = []
-    jax.jit(lambda x: kept.append(x) or x)(1.0)
-    assert isinstance(kept[0], jax.core.Tracer)
+    escaped = []
+    jax.jit(lambda x: escaped.append(x) or x)(1.0)
+    assert isinstance(escaped[0], jax.core.Tracer)
 
 
 def test_compiled_stages_take_donated_arrays() -> None:

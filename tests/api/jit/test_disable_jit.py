@@ -109,8 +109,8 @@ def test_programs(name):
             return outcome(jax, program, args)
 
     with jnp.disable_jit():
-        found = outcome(jnp, program, args)
-    assert_same_result(found, stored_result("disable_jit", name, ask))
+        actual = outcome(jnp, program, args)
+    assert_same_result(actual, stored_result("disable_jit", name, ask))
 
 
 def test_disabled_jit_computes_values_step_by_step():

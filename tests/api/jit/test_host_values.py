@@ -91,20 +91,20 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 def kinds(tree: Any) -> list[Any]:
     """What each leaf is: its class, dtype, shape, and whether it is weak."""
-    found = []
+    descriptions = []
     for x in jax.tree.leaves(tree):
         array = isinstance(x, jax.Array | accnp.Array)
         of = "Array" if array else type(x).__name__.replace("TypedNdArray", "ndarray")
-        found.append((of, getattr(x, "dtype", None), np.shape(x), array and x.weak_type))
-    return found
+        descriptions.append((of, getattr(x, "dtype", None), np.shape(x), array and x.weak_type))
+    return descriptions
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_kinds_of_results(name: str) -> None:
     for label, x in VALUES.items():
-        found, expected = FUNCTIONS[name](accnp, x), FUNCTIONS[name](jax, x)
-        assert kinds(found) == kinds(expected), label
-        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        actual, expected = FUNCTIONS[name](accnp, x), FUNCTIONS[name](jax, x)
+        assert kinds(actual) == kinds(expected), label
+        for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
             if np.asarray(b).dtype != jax.dtypes.float0:
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b), label)
 
@@ -116,9 +116,9 @@ def test_identities_return_their_argument() -> None:
         x = m.numpy.ones(3)
         assert m.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(x, x) is x
         assert m.vmap(lambda y: x, out_axes=None)(x) is x  # noqa: B023
-        made = m.vmap(lambda x: x, in_axes=1, out_axes=0)(np.ones((2, 3)))
-        assert type(made) is np.ndarray
-        assert made.shape == (3, 2)
+        transposed = m.vmap(lambda x: x, in_axes=1, out_axes=0)(np.ones((2, 3)))
+        assert type(transposed) is np.ndarray
+        assert transposed.shape == (3, 2)
 
 
 def test_arrays_while_tracing() -> None:
@@ -153,24 +153,24 @@ def test_weak_types_of_sums_of_shared_values() -> None:
         x = m.numpy.asarray(2.0)
         for name in ("psum", "pmean"):
             reduce = getattr(m.lax, name)
-            made = m.vmap(lambda _: reduce(x, "i"), axis_name="i")(m.numpy.ones(3))  # noqa: B023
-            assert made.weak_type
+            reduced = m.vmap(lambda _: reduce(x, "i"), axis_name="i")(m.numpy.ones(3))  # noqa: B023
+            assert reduced.weak_type
 
 
 def test_dtypes_of_linear_solvers_may_differ() -> None:
     for m in (jax, accnp):
-        made = m.lax.custom_linear_solve(lambda x: 2 * x, np.arange(3), lambda _, b: b / 2)
-        assert made.dtype == np.float32
-        np.testing.assert_array_equal(made, [0, 0.5, 1])
+        solution = m.lax.custom_linear_solve(lambda x: 2 * x, np.arange(3), lambda _, b: b / 2)
+        assert solution.dtype == np.float32
+        np.testing.assert_array_equal(solution, [0, 0.5, 1])
 
 
 def test_typed_numbers() -> None:
     """Numbers handed through know their dtype and print as those of jax, and are numbers."""
     for x in (2, 2.5, 1j):
-        found, expected = accnp.lax.stop_gradient(x), jax.lax.stop_gradient(x)
-        assert repr(found) == repr(expected)
-        assert found == x
-        assert (found * accnp.numpy.ones(2, "int8")).dtype == (
-            found * jax.numpy.ones(2, "int8")
+        actual, expected = accnp.lax.stop_gradient(x), jax.lax.stop_gradient(x)
+        assert repr(actual) == repr(expected)
+        assert actual == x
+        assert (actual * accnp.numpy.ones(2, "int8")).dtype == (
+            actual * jax.numpy.ones(2, "int8")
         ).dtype
         assert "2.5" in str(accnp.make_jaxpr(lambda y: y * 2.5)(1.0))

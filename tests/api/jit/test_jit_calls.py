@@ -47,9 +47,9 @@ def test_results_of_the_second_call(name, by_name):
     expected = jax.jit(
         lambda leaves: {"sum": sum(x.sum() for x in leaves), "parts": [x * 2 for x in leaves]}
     )([jax.numpy.asarray(x) for x in accnp.tree_util.tree_leaves((args, kwargs))])
-    for found in (first, second):
-        assert accnp.tree_util.tree_structure(found) == accnp.tree_util.tree_structure(first)
-        leaves = accnp.tree_util.tree_leaves(found)
+    for result in (first, second):
+        assert accnp.tree_util.tree_structure(result) == accnp.tree_util.tree_structure(first)
+        leaves = accnp.tree_util.tree_leaves(result)
         for a, w in zip(leaves, jax.tree_util.tree_leaves(expected), strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(w))
 
@@ -68,10 +68,10 @@ def test_tree_structures_are_part_of_the_cache_key():
     ]
     for _ in range(2):
         for tree in trees:
-            found = f(tree)
+            result = f(tree)
             structure = accnp.tree_util.tree_structure
-            assert structure(found) == structure(tree)
-            np.testing.assert_array_equal(np.asarray(accnp.tree_util.tree_leaves(found)[1]), 2)
+            assert structure(result) == structure(tree)
+            np.testing.assert_array_equal(np.asarray(accnp.tree_util.tree_leaves(result)[1]), 2)
 
 
 def test_python_numbers_are_passed_on_every_call():
@@ -134,8 +134,8 @@ def test_cached_functions_under_grad_and_vmap():
     tree = {"x": jnp.arange(3.0), "s": jnp.float32(2)}
     f(tree)
     f(tree)
-    slope = accnp.grad(f)(tree)
-    np.testing.assert_array_equal(np.asarray(slope["x"]), [0, 4, 8])
+    gradient = accnp.grad(f)(tree)
+    np.testing.assert_array_equal(np.asarray(gradient["x"]), [0, 4, 8])
     batch = accnp.tree_util.tree_map(lambda v: jnp.stack([v, v + 1]), tree)
     np.testing.assert_array_equal(np.asarray(accnp.vmap(f)(batch)), [10, 42])
 

@@ -32,10 +32,10 @@ def test_clearing_caches_traces_again():
 
 
 def test_closed_over_arrays_live_as_long_as_the_function():
-    def made(w):
+    def make_function(w):
         return jit(lambda x: (x * w).sum(axis=1))
 
-    f = made(jnp.asarray(X) * 3)
+    f = make_function(jnp.asarray(X) * 3)
     x = jnp.asarray(X)
     often(f, x)
     gc.collect()
@@ -92,12 +92,12 @@ def test_threads_call_at_the_same_time():
     f = jit(lambda x, y: (jnp.tanh(x) * y).sum(axis=0))
     key = random.PRNGKey(0)
     inputs = [random.normal(random.fold_in(key, k), (300, 200)) for k in range(4)]
-    wanted = [np.asarray(f(x, x)) for x in inputs]
+    expected = [np.asarray(f(x, x)) for x in inputs]
     wrong = []
 
     def work(k):
         for _ in range(200):
-            if not np.array_equal(np.asarray(f(inputs[k], inputs[k])), wanted[k]):
+            if not np.array_equal(np.asarray(f(inputs[k], inputs[k])), expected[k]):
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
@@ -164,10 +164,10 @@ def test_traces_started_before_clear_caches_are_not_cached(known):
         original = jit_module.JitFunction.entry_of
 
         def entry_of(self, *args):
-            found = original(self, *args)
+            entry = original(self, *args)
             while meanwhile:
                 meanwhile.pop()()
-            return found
+            return entry
 
         f._cache.clear()
         f(x)

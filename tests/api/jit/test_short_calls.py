@@ -61,10 +61,10 @@ def test_new_types_shapes_and_arity_miss_the_cache():
     ]
     for _ in range(3):
         for x, y in arguments:
-            wanted = x + y
+            expected = x + y
             result = often(f, x, y)
-            assert result.aval is wanted.aval
-            np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+            assert result.aval is expected.aval
+            np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
     np.testing.assert_array_equal(np.asarray(f(y=ones, x=ones)), 2)
     with pytest.raises(TypeError):
         f(ones)
@@ -128,14 +128,14 @@ def test_traced_arguments_inside_transformations():
         np.testing.assert_array_equal(np.asarray(jnp.grad(f)(x)), 2 * X)
         np.testing.assert_array_equal(np.asarray(jnp.vmap(f)(x)), (X * X).sum(1))
         assert float(jit(lambda x: f(x) + f(x))(x)) == 2 * (X * X).sum()
-    kept = []
+    inner_results = []
 
     def under(y):
-        kept.append(f(x))  # a value that does not depend on the argument
+        inner_results.append(f(x))  # a value that does not depend on the argument
         return f(y)
 
     often(jnp.grad(under), x)
-    assert all(float(k) == (X * X).sum() for k in kept)
+    assert all(float(k) == (X * X).sum() for k in inner_results)
 
 
 def test_signature_inspection():
@@ -180,10 +180,10 @@ def test_explain_sees_calls():
     f = jit(lambda x: x + 1)
     x = jnp.asarray(X)
     often(f, x)
-    with jnp.explain() as told:
+    with jnp.explain() as explanation:
         f(x)
         f(x)
-    assert "2" in str(told)
+    assert "2" in str(explanation)
 
 
 def test_closed_over_arrays_are_not_matched_as_arguments(python_calls):
@@ -191,9 +191,9 @@ def test_closed_over_arrays_are_not_matched_as_arguments(python_calls):
     f = jit(lambda x, y: (x - a * y, b / (1 + y)))
     x, y = jnp.asarray(X + 1), jnp.asarray(X * 3)
     for _ in range(40):
-        got = f(x, y)
-    np.testing.assert_array_equal(got[0], (X + 1) - X * (X * 3))
-    np.testing.assert_array_equal(got[1], (X + 5) / (1 + X * 3))
+        results = f(x, y)
+    np.testing.assert_array_equal(results[0], (X + 1) - X * (X * 3))
+    np.testing.assert_array_equal(results[1], (X + 5) / (1 + X * 3))
     python_calls.clear()
     step = f(y, x)
     np.testing.assert_array_equal(step[0], X * 3 - X * (X + 1))

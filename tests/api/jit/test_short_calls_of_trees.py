@@ -47,12 +47,12 @@ def test_python_numbers_are_passed_unchanged(python_calls):
     f = jit(lambda x, k: x + k)
     x = jnp.zeros(2)
     values = [0.1, -0.0, 1e300, -1e300, math.nan, math.inf, 3, -1, 2**31 - 1, -(2**31), True, False]
-    wanted = {repr(v): np.asarray(x + v) for v in values}
+    expected = {repr(v): np.asarray(x + v) for v in values}
     for _ in range(30):
         for v in values:
             result = f(x, v)
             assert result.aval is (x + v).aval
-            np.testing.assert_array_equal(np.asarray(result), wanted[repr(v)])
+            np.testing.assert_array_equal(np.asarray(result), expected[repr(v)])
     whole = jit(lambda k: k + 1)
     for k in range(60):
         assert int(whole(k)) == k + 1
@@ -86,9 +86,9 @@ def test_different_containers_miss_the_cache():
         [x, None],
         Pair(x, y), collections.OrderedDict(a=x), {"a": {"a": x}}, {1: x}, ((x,), y), [[x, y]],
     ]  # fmt: skip
-    wanted = [np.asarray(f(t)) for t in trees]
+    expected_results = [np.asarray(f(t)) for t in trees]
     for _ in range(40):
-        for tree, expected in zip(trees, wanted, strict=True):
+        for tree, expected in zip(trees, expected_results, strict=True):
             np.testing.assert_array_equal(np.asarray(f(tree)), expected)
     grow = {"a": x}
     often(f, grow)
@@ -170,13 +170,13 @@ def test_registered_classes_run_without_python(name, python_calls):
     f = jit(lambda tree: jnp.tree.map(lambda v: v, tree))
 
     def leaves(tree):
-        made = jnp.tree.leaves(tree)
-        return [jnp.random.key_data(v) if name == "typed key" else v for v in made]
+        tree_leaves = jnp.tree.leaves(tree)
+        return [jnp.random.key_data(v) if name == "typed key" else v for v in tree_leaves]
 
     values = [jnp.block_until_ready(make(k)) for k in range(4)]
     for k in range(40):
-        found = leaves(f(values[k % 4]))
-        for a, b in zip(found, leaves(values[k % 4]), strict=True):
+        actual = leaves(f(values[k % 4]))
+        for a, b in zip(actual, leaves(values[k % 4]), strict=True):
             assert a.aval is jnp.asarray(b).aval
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
     python_calls.clear()
@@ -206,9 +206,9 @@ def test_equal_static_values_run_without_python(python_calls):
         lambda: last(X32, float("1.5")),
         lambda: last(X32, (lambda: 0.0)()),
     ]
-    wanted = [np.asarray(call()) for call in calls]
+    expected = [np.asarray(call()) for call in calls]
     for _ in range(40):
-        for call, value in zip(calls, wanted, strict=True):
+        for call, value in zip(calls, expected, strict=True):
             np.testing.assert_array_equal(np.asarray(call()), value)
     python_calls.clear()
     for call in calls:
@@ -353,10 +353,10 @@ def test_concurrent_modification_of_argument_tree(monkeypatch):
     meanwhile = []
 
     def run(*args):
-        found = run_plan(*args)
+        result = run_plan(*args)
         if meanwhile:
             tree.update(meanwhile.pop())
-        return found
+        return result
 
     monkeypatch.setattr(engine, "run_plan", run)
     for _ in range(20):
@@ -370,12 +370,12 @@ def test_more_arguments_than_the_stack_holds():
     f = jit(lambda x, *rest: x)
     x = jnp.ones(3)
     often(f, x, x)
-    told = []
+    errors = []
 
     def call():
         with pytest.raises(TypeError, match="not a valid JAX type") as error:
             f(x, *[object()] * 100_000)
-        told.append(error)
+        errors.append(error)
 
     before = threading.stack_size(1 << 19)
     try:
@@ -384,7 +384,7 @@ def test_more_arguments_than_the_stack_holds():
         thread.join()
     finally:
         threading.stack_size(before)
-    assert told
+    assert errors
 
 
 def test_wide_trees_use_the_python_path(python_calls, monkeypatch):

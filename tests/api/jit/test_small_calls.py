@@ -152,10 +152,10 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_bits_and_types(name):
     leaves = accnp.tree.leaves
-    found, again = leaves(CALLS[name](accnp)), leaves(CALLS[name](accnp))
+    first, again = leaves(CALLS[name](accnp)), leaves(CALLS[name](accnp))
     with accnp.disable_jit():
         recorded = leaves(CALLS[name](accnp))
-    for a, b, c, d in zip(found, again, recorded, leaves(CALLS[name](jax)), strict=True):
+    for a, b, c, d in zip(first, again, recorded, leaves(CALLS[name](jax)), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes() == np.asarray(c).tobytes()
         assert (a.dtype, a.shape, a.weak_type) == (d.dtype, d.shape, d.weak_type)
         np.testing.assert_allclose(a, d, rtol=3e-4, atol=1e-5)
@@ -229,13 +229,13 @@ SAMPLERS = {
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_bits_of_samples(name):
     draw, key = SAMPLERS[name], KEY
-    found = draw(accnp.random, key)
+    samples = draw(accnp.random, key)
     with accnp.disable_jit():
         recorded = draw(accnp.random, key)
     raw = draw(accnp.random, accnp.random.key_data(key))
     for x in (recorded, raw):
-        assert np.asarray(found).tobytes() == np.asarray(x).tobytes()
-        assert (found.dtype, found.shape, found.weak_type) == (x.dtype, x.shape, x.weak_type)
+        assert np.asarray(samples).tobytes() == np.asarray(x).tobytes()
+        assert (samples.dtype, samples.shape, samples.weak_type) == (x.dtype, x.shape, x.weak_type)
 
 
 def test_known_samplers_neither_trace_nor_record(monkeypatch):
@@ -288,9 +288,9 @@ def test_functions_that_need_a_value_are_called_without_a_program():
         assert steps.tolist() == [0, 1, 2, 3]
         assert rest.shape == (1, 3)
         assert count_up_to(0)[1].shape == (0, 3)
-    with pytest.raises(accnp.errors.ConcretizationTypeError) as found:
+    with pytest.raises(accnp.errors.ConcretizationTypeError) as caught:
         accnp.jit(count_up_to)(4)
-    assert "compiled/small_calls" not in str(found.value)
+    assert "compiled/small_calls" not in str(caught.value)
 
 
 def test_errors_of_values_have_no_trace_of_a_program():
@@ -300,9 +300,9 @@ def test_errors_of_values_have_no_trace_of_a_program():
             raise ValueError("refuses: x must not be positive; got 2; pass 0")
         return x
 
-    with pytest.raises(ValueError, match="must not be positive") as found:
+    with pytest.raises(ValueError, match="must not be positive") as caught:
         refuses(jnp.float32(2))
-    assert found.value.__context__ is None
+    assert caught.value.__context__ is None
     assert refuses(jnp.float32(-1)).item() == -1
 
 

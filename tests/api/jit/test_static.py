@@ -121,11 +121,11 @@ def test_iterating_traced_scalar_names_the_argument() -> None:
 
 
 def test_library_frames_are_hidden_on_value_access() -> None:
-    kept = []
-    accnp.jit(lambda x: (kept.append(x * 2), x)[1])(jnp.ones(3))
+    leaked = []
+    accnp.jit(lambda x: (leaked.append(x * 2), x)[1])(jnp.ones(3))
     for look in (np.asarray, bool, lambda x: x.tolist(), lambda x: x[0].item()):
         with pytest.raises(accnp.errors.UnexpectedTracerError) as info:
-            look(kept[0][:1])
+            look(leaked[0][:1])
         files = {frame.filename for frame in traceback.extract_tb(info.value.__traceback__)}
         assert files == {__file__}
 
@@ -153,13 +153,13 @@ def test_compiled_functions_accept_compatible_arguments() -> None:
     """Numbers weak or not, arrays on the device that it was compiled for or on none."""
     x, cpu = jnp.ones(3), accnp.devices("cpu")[0]
     double = accnp.jit(lambda a: a * 2)
-    for given, other, weak in (
+    for lowered_for, other, weak in (
         (1.0, np.float32(2), True), (np.float32(1), 2.0, False),
         (x, accnp.device_put(x, cpu), False), (accnp.device_put(x, cpu), x, False),
     ):  # fmt: skip
-        made = double.lower(given).compile()(other)
-        np.testing.assert_array_equal(made, np.asarray(other) * 2)
-        assert (made.dtype, made.aval.weak_type) == (np.float32, weak)
+        result = double.lower(lowered_for).compile()(other)
+        np.testing.assert_array_equal(result, np.asarray(other) * 2)
+        assert (result.dtype, result.aval.weak_type) == (np.float32, weak)
     struct = accnp.ShapeDtypeStruct(
         (3,), "float32", sharding=accnp.sharding.SingleDeviceSharding(cpu)
     )
@@ -197,7 +197,7 @@ def test_donation_deletes_same_arguments_as_jax(name: str, places: Any, options:
     seen = []
     for m in (jax, accnp):
         f, args = donating(m, m.numpy)[name]
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 m.jit(f, donate_argnums=places, **options)(*args)
@@ -205,7 +205,7 @@ def test_donation_deletes_same_arguments_as_jax(name: str, places: Any, options:
             except (RuntimeError, ValueError):  # jax: the one at first, the other later
                 refused = True
         gone = [x.is_deleted() for x in m.tree.leaves(args) if isinstance(x, m.Array)]
-        seen.append((refused or gone, [str(w.message).splitlines()[0] for w in told]))
+        seen.append((refused or gone, [str(w.message).splitlines()[0] for w in caught]))
     theirs, ours = seen
     assert ours[0] == theirs[0]
     assert ours[1] == theirs[1] or theirs[0] is True
@@ -213,9 +213,9 @@ def test_donation_deletes_same_arguments_as_jax(name: str, places: Any, options:
 
 def test_donation_warning_names_the_calling_line() -> None:
     f = accnp.jit(lambda x: x.sum(), donate_argnums=0)
-    with pytest.warns(UserWarning, match="Some donated buffers were not usable") as told:
+    with pytest.warns(UserWarning, match="Some donated buffers were not usable") as caught:
         f(jnp.ones(3))
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
 def test_many_donated_leaves() -> None:

@@ -83,8 +83,8 @@ NAMES = [f"{name}({parameter})" for name, _, parameter, _ in CALLS]
 def caller(library, name, args, parameter):
     module, function = name.rsplit(".", 1)
     function = getattr(importlib.import_module(f"{library.__name__}.{module}"), function)
-    given = [library.random.key(0) if x is KEY else x for x in args]
-    return lambda value: function(*given, **{parameter: value})
+    values = [library.random.key(0) if x is KEY else x for x in args]
+    return lambda value: function(*values, **{parameter: value})
 
 
 @pytest.mark.parametrize(("name", "args", "parameter", "value"), CALLS, ids=NAMES)
@@ -105,8 +105,8 @@ def test_traced_values_raise_the_classes_of_jax(name, args, parameter, value):
 @pytest.mark.parametrize(("name", "args", "parameter", "value"), CALLS, ids=NAMES)
 def test_arrays_that_are_not_traced_are_accepted(name, args, parameter, value):
     call = caller(accnp, name, args, parameter)
-    found, expected = call(accnp.numpy.asarray(value)), call(value)
-    for a, b in zip(*map(accnp.tree.leaves, (found, expected)), strict=True):
+    actual, expected = call(accnp.numpy.asarray(value)), call(value)
+    for a, b in zip(*map(accnp.tree.leaves, (actual, expected)), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -128,10 +128,10 @@ USERS = {
 @pytest.mark.parametrize("name", USERS)
 def test_errors_in_user_conversions_do_not_blame_static_arguments(name):
     function, expected = USERS[name]
-    with pytest.raises(expected) as found:
+    with pytest.raises(expected) as caught:
         accnp.jit(function)(1)
-    assert type(found.value) is expected
-    assert "Non-hashable" not in str(found.value)
+    assert type(caught.value) is expected
+    assert "Non-hashable" not in str(caught.value)
 
 
 MODES = {

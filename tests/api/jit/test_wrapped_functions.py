@@ -28,9 +28,9 @@ def test_docstrings_describe_the_wrapper():
     assert "Doubles x." in jax.vmap(double).__doc__
     assert jax.grad(double).__doc__.startswith("Gradient of double")
     for name in ("jacfwd", "jacrev", "hessian"):
-        told = getattr(jax, name)(double).__doc__
-        assert told.startswith(("Jacobian of double", "Hessian of double"))
-        assert told.count("Original documentation") == 1
+        docstring = getattr(jax, name)(double).__doc__
+        assert docstring.startswith(("Jacobian of double", "Hessian of double"))
+        assert docstring.count("Original documentation") == 1
     assert jax.value_and_grad(double).__doc__.startswith("Value and gradient of double")
     assert jax.make_jaxpr(double).__qualname__ == "make_jaxpr(double)"
 

@@ -107,10 +107,10 @@ def test_a_report_compares_values_and_times():
     assert str(same).startswith("the same values; original ")
     # Another order of the same operations.
     near = kernel.source.replace("exp(t1)", "exp(t1 * f4(1.0000001))")
-    found = jnp.override(kernel, near).report(jnp.jit(chain), X, runs=2)
-    assert not found.same
-    assert 0 < found.ulp < 8
-    assert "values differ by up to" in str(found)
+    report = jnp.override(kernel, near).report(jnp.jit(chain), X, runs=2)
+    assert not report.same
+    assert 0 < report.ulp < 8
+    assert "values differ by up to" in str(report)
     nans = kernel.source.replace("exp(t1)", "sqrt(t1)")
     assert jnp.override(kernel, nans).report(chain, X, runs=2).largest == np.inf
 

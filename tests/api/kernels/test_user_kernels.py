@@ -81,9 +81,9 @@ def kernels_of(f, *args):
 @pytest.mark.parametrize("brought", [bent, bent.py_func, numba.vectorize(bent.py_func)])
 def test_a_function_of_numbers_is_an_operation(brought):
     f = jnp.kernel(brought)
-    for made in (f(X), jnp.jit(f)(X), f(jnp.asarray(X).T).T, jnp.vmap(f)(X)):
-        assert made.dtype == np.float32
-        np.testing.assert_allclose(np.asarray(made), bent_numpy(X), rtol=3e-6)
+    for result in (f(X), jnp.jit(f)(X), f(jnp.asarray(X).T).T, jnp.vmap(f)(X)):
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(np.asarray(result), bent_numpy(X), rtol=3e-6)
 
 
 def test_elementwise_kernel_is_fused():
@@ -112,9 +112,9 @@ def test_a_function_with_a_loop_is_called():
     c = np.linspace(-2, 0.5, 50, dtype=np.float32)
     expected = [steps.py_func(np.float32(0), v) for v in c]
     assert len(kernels_of(lambda c: f(0.0, c) + 1, c)) == 1
-    made = f(0.0, c)
-    assert made.dtype == np.int32  # Numba's int64, as accnp has it
-    np.testing.assert_array_equal(made, expected)
+    result = f(0.0, c)
+    assert result.dtype == np.int32  # Numba's int64, as accnp has it
+    np.testing.assert_array_equal(result, expected)
 
 
 @numba.njit
@@ -158,10 +158,10 @@ def test_loops_and_branches_match_numba_semantics(function):
     x = np.arange(0, 12).astype(np.float32 if function is root else np.int64)[function is root :]
     x = x.astype(np.float32) if function is either else x
     with jnp.enable_x64(True):
-        made = np.asarray(jnp.kernel(function)(x))
+        actual = np.asarray(jnp.kernel(function)(x))
     expected = numba.vectorize(function.py_func)(x)
-    np.testing.assert_array_equal(made, expected)
-    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
+    assert actual.dtype == expected.dtype
 
 
 def test_types_are_found_without_numbas_own_pipeline():
@@ -201,9 +201,9 @@ def of_math(x):
 
 
 def test_functions_of_accnp_and_other_kernels_can_be_called():
-    made, expected = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
-    assert made.dtype == np.float32
-    np.testing.assert_array_equal(made, expected)
+    actual, expected = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
+    assert actual.dtype == np.float32
+    np.testing.assert_array_equal(actual, expected)
     (kernel,) = kernels_of(jnp.kernel(of_accnp), X)
     assert kernel.operations == ["kernel_of_accnp"]
     half = jnp.kernel(of_accnp)(X.astype(np.float16))  # by way of Numba's `vectorize`
@@ -211,9 +211,9 @@ def test_functions_of_accnp_and_other_kernels_can_be_called():
 
 
 def test_lambdas_are_found_by_position():
-    made = [jnp.kernel(f)(X) for f in TWINS]
-    np.testing.assert_array_equal(made[0], np.where(X > 0, 1, 2))
-    np.testing.assert_array_equal(made[1], np.where(X > 0, 2, 1))
+    results = [jnp.kernel(f)(X) for f in TWINS]
+    np.testing.assert_array_equal(results[0], np.where(X > 0, 1, 2))
+    np.testing.assert_array_equal(results[1], np.where(X > 0, 2, 1))
     over_lines = jnp.kernel(
         lambda x, y: (
             x * y + HALF
@@ -242,9 +242,9 @@ def test_numpy_functions_match_numba_semantics(dtype):
             lambda x, y: np.isnan(x) + 2.0 * np.isinf(y) + 4.0 * np.isfinite(x),
             lambda x, y: np.square(x),
         ):
-            made, expected = jnp.kernel(f)(a, b), numba.vectorize(f)(a, b)
-            assert made.dtype == expected.dtype
-            np.testing.assert_array_equal(np.asarray(made).view("u1"), expected.view("u1"))
+            actual, expected = jnp.kernel(f)(a, b), numba.vectorize(f)(a, b)
+            assert actual.dtype == expected.dtype
+            np.testing.assert_array_equal(np.asarray(actual).view("u1"), expected.view("u1"))
         for g in (lambda x: math.floor(x), lambda x: math.ceil(x) + math.trunc(x)):
             np.testing.assert_array_equal(jnp.kernel(g)(finite), numba.vectorize(g)(finite))
 
@@ -268,10 +268,10 @@ def lambda_free(a, b):
 @pytest.mark.parametrize("out", ["float16", np.int8, bool, np.dtype("complex64")])
 def test_the_dtype_of_the_result_can_be_declared(out):
     f = jnp.kernel(lambda_free, out)
-    made = f(X, 0.0)
-    assert made.dtype == np.dtype(out)
+    result = f(X, 0.0)
+    assert result.dtype == np.dtype(out)
     expected = np.trunc(np.clip(2 * X, -128, 127)) if out is np.int8 else 2 * X
-    np.testing.assert_allclose(made, expected.astype(out), rtol=1e-3)
+    np.testing.assert_allclose(result, expected.astype(out), rtol=1e-3)
 
 
 def test_integers_and_divisions_by_zero():
@@ -298,8 +298,8 @@ def test_closed_over_values_are_read_at_each_call():
 def test_half_precision_goes_through_float32():
     f = jnp.kernel(bent, "bfloat16")
     x = jnp.asarray(X[0]).astype("bfloat16")
-    got = np.asarray(f(x).astype("float32"))
-    np.testing.assert_allclose(got, bent_numpy(np.asarray(x.astype("float32"))), rtol=1e-2)
+    actual = np.asarray(f(x).astype("float32"))
+    np.testing.assert_allclose(actual, bent_numpy(np.asarray(x.astype("float32"))), rtol=1e-2)
 
 
 # --- functions of arrays ---
@@ -324,16 +324,16 @@ def test_a_function_of_arrays_returns_its_results():
 def test_in_loops():
     x = np.array([1, 3, 2, 5, 4], np.int32)
     f = jnp.kernel(lambda_free)
-    made = jnp.lax.fori_loop(0, 3, lambda i, x: running_max(x) + f(i, 1), x)
+    actual = jnp.lax.fori_loop(0, 3, lambda i, x: running_max(x) + f(i, 1), x)
     expected = x
     for i in range(3):
         expected = np.maximum.accumulate(expected) + 2 * i + 1
-    np.testing.assert_array_equal(made, expected)
-    made = jnp.jit(lambda x: jnp.lax.while_loop(lambda x: x[0] < 9, lambda x: f(x, 1), x))(x)
+    np.testing.assert_array_equal(actual, expected)
+    actual = jnp.jit(lambda x: jnp.lax.while_loop(lambda x: x[0] < 9, lambda x: f(x, 1), x))(x)
     expected = x
     while expected[0] < 9:
         expected = 2 * expected + 1
-    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(actual, expected)
     _carry, rows = jnp.lax.scan(lambda c, r: (c + 1, running_max(r)), 0, jnp.asarray(X))
     np.testing.assert_array_equal(rows, np.maximum.accumulate(X, 1))
 
@@ -370,9 +370,9 @@ def test_user_kernel_runs_asynchronously():
 
     x = jnp.zeros(1 << 20) + 1
     x.block_until_ready()
-    made = slow(x) * 2
-    waiting = not made.is_ready()
-    np.testing.assert_allclose(made[:3], 4, rtol=1e-6)
+    result = slow(x) * 2
+    waiting = not result.is_ready()
+    np.testing.assert_allclose(result[:3], 4, rtol=1e-6)
     assert waiting
 
 
@@ -408,8 +408,8 @@ def test_derivatives_by_rules():
 
     largest = jnp.kernel(running_max.function, lambda x, **_: x, vjp=(forward, backward))
     x = jnp.array([1.0, 3.0, 2.0, 5.0])
-    found = jnp.jit(jnp.grad(lambda x: largest(x, start=2).sum()))(x)
-    np.testing.assert_array_equal(found, [0, 1, 0, 1])
+    gradient = jnp.jit(jnp.grad(lambda x: largest(x, start=2).sum()))(x)
+    np.testing.assert_array_equal(gradient, [0, 1, 0, 1])
     np.testing.assert_array_equal(largest(x, start=2), [2, 3, 3, 5])
 
 

@@ -77,8 +77,8 @@ def test_an_edited_kernel_that_replaces_nothing_causes_a_warning() -> None:
     with pytest.warns(UserWarning, match=f"{what} nothing that was computed in place"), edited:
         pending = chain(jnp.asarray(X))  # which is computed after the block
     np.testing.assert_allclose(pending, np.exp(X) * 2 + 1, rtol=1e-6)
-    said = rf"{what} '.*' in place of 'exp, mul, add' for \(f4\*, "
-    with pytest.warns(UserWarning, match=said), edited:
+    message = rf"{what} '.*' in place of 'exp, mul, add' for \(f4\*, "
+    with pytest.warns(UserWarning, match=message), edited:
         jnp.jit(softmax)(X)
     with pytest.warns(UserWarning, match=what):
         edited(softmax)(X)
