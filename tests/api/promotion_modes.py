@@ -115,7 +115,9 @@ def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
         return f"{type(error).__name__}: {error}"
 
 
-def refused_calls(make: Callable[..., Iterator[tuple[str, Call]]], group: Any) -> dict[str, list[str]]:
+def refused_calls(
+    make: Callable[..., Iterator[tuple[str, Call]]], group: Any
+) -> dict[str, list[str]]:
     """The calls that jax does not accept in all modes; "always" for those it never accepts."""
     jax = importlib.import_module("jax")
     answers: dict[str, list[str]] = {}

@@ -69,7 +69,7 @@ def moving_of(arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def ways(m: Any, text: str, arrays: dict[str, Any], selected: Any = None) -> dict[str, Any]:
     """Value, tangent and gradient of one expression in one library.
 
-    Without `wanted`, those that the library refuses are left out.
+    Without `selected`, those that the library refuses are left out.
     """
     f = program(text, m)
     moving, fixed = moving_of(arrays)

@@ -47,10 +47,13 @@ class Run:
         self.notes: set[str] = set()
         self.refused: Counter[str] = Counter()  # programs, by the beginning of the error
 
-    def report(self, kind: str, said: dict[str, Any]) -> None:
+    def report(self, kind: str, failure: dict[str, Any]) -> None:
         with self.lock:
             self.found += 1
-            print(f"=== {kind} {said['seed']}: {said['what']}\n{said.get('text', '')}", flush=True)
+            print(
+                f"=== {kind} {failure['seed']}: {failure['what']}\n{failure.get('text', '')}",
+                flush=True,
+            )
 
     def note(self, text: str) -> None:
         """Print something that is no failure, once."""
@@ -121,24 +124,24 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000 * 1000)
     parser.add_argument("--one", nargs=2)
     parser.add_argument("--worker", nargs=3)
-    given = parser.parse_args(args)
-    if given.worker:
-        kind, seeds, seconds = given.worker
+    options = parser.parse_args(args)
+    if options.worker:
+        kind, seeds, seconds = options.worker
         first, step = map(int, seeds.split(":"))
-        work(kind, range(first, ENDLESS, step), float(seconds), given.fake)
+        work(kind, range(first, ENDLESS, step), float(seconds), options.fake)
         return 0
-    if given.one:
-        kind, seed = given.one
-        work(kind, range(int(seed), int(seed) + 1), SILENT, given.fake)
+    if options.one:
+        kind, seed = options.one
+        work(kind, range(int(seed), int(seed) + 1), SILENT, options.fake)
         return 0
-    kinds = given.against.split(",") if given.against else list(PROCESSOR)
-    if not given.against and (given.fake or _gpu()):
+    kinds = options.against.split(",") if options.against else list(PROCESSOR)
+    if not options.against and (options.fake or _gpu()):
         kinds = GPU
-    run = Run(given.seconds, given.fake)
-    number = max(given.processes, len(kinds))
-    print(f"{number} processes, {', '.join(kinds)}, seeds from {given.seed}", flush=True)
+    run = Run(options.seconds, options.fake)
+    number = max(options.processes, len(kinds))
+    print(f"{number} processes, {', '.join(kinds)}, seeds from {options.seed}", flush=True)
     side_by_side = [
-        threading.Thread(target=run.process, args=(kind, given.seed + i, number))
+        threading.Thread(target=run.process, args=(kind, options.seed + i, number))
         for i, kind in zip(range(number), itertools.cycle(kinds))
     ]
     [t.start() for t in side_by_side]

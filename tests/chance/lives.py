@@ -32,16 +32,16 @@ FEW = [64, 300, 1000]  # of the interpreter
 def _library(name: str) -> tuple[Any, str]:
     """CuPy or torch, or None and why it does not take part."""
     try:
-        found = __import__(name)
+        library = __import__(name)
     except ImportError as error:
         return None, f"{name} cannot be imported ({error})"
     if name == "torch":
-        return (found, "") if found.cuda.is_available() else (None, "torch sees no GPU")
+        return (library, "") if library.cuda.is_available() else (None, "torch sees no GPU")
     try:
-        found.cuda.runtime.getDeviceCount()
-    except found.cuda.runtime.CUDARuntimeError as error:
+        library.cuda.runtime.getDeviceCount()
+    except library.cuda.runtime.CUDARuntimeError as error:
         return None, f"cupy sees no GPU ({error})"
-    return found, ""
+    return library, ""
 
 
 def absent(device: Any) -> list[str]:
@@ -146,8 +146,8 @@ class Life:
             self.live = [(a, v) for a, v in self.live if np.all(np.abs(v) < 1e4)]
             if len(self.live) > 8:
                 self.live.pop(self.r.randrange(len(self.live)))
-            if self.r.random() < 0.12 and (said := self.wrong(some=True)):
-                return said
+            if self.r.random() < 0.12 and (fault := self.wrong(some=True)):
+                return fault
         return self.wrong()
 
     def _said(self, what: str) -> str:
@@ -158,14 +158,18 @@ class Life:
         live = self.r.sample(self.live, self.r.randint(0, len(self.live))) if some else self.live
         for what, pairs in (("a value", live), ("what others hold", self.held)):
             for a, v in pairs:
-                got = a.cpu().numpy() if hasattr(a, "cpu") else a
-                got = got.get() if type(got).__module__.startswith("cupy") else np.asarray(got)
-                bad = ~np.isclose(got, v, rtol=2e-3, atol=2e-3)
+                actual = a.cpu().numpy() if hasattr(a, "cpu") else a
+                actual = (
+                    actual.get()
+                    if type(actual).__module__.startswith("cupy")
+                    else np.asarray(actual)
+                )
+                bad = ~np.isclose(actual, v, rtol=2e-3, atol=2e-3)
                 if bad.any():
                     at = np.flatnonzero(bad)
                     return self._said(
                         f"{what} ({type(a).__name__}) is wrong at {len(at)} places from {at[0]} "
-                        f"to {at[-1]}: {got[at[0]]} for {v[at[0]]}"
+                        f"to {at[-1]}: {actual[at[0]]} for {v[at[0]]}"
                     )
         return None
 
@@ -180,9 +184,9 @@ class Life:
     def new(self) -> str:
         v = self.rng.standard_normal(self.n).astype("f4")
         how = self.r.choice(["copied", "asarray", "read-only"])
-        given = v.copy()
-        given.flags.writeable = how != "read-only"
-        a = jnp.array(given) if how == "copied" else jnp.asarray(given)
+        source = v.copy()
+        source.flags.writeable = how != "read-only"
+        a = jnp.array(source) if how == "copied" else jnp.asarray(source)
         self._add(a if self.device.platform == "cpu" else accnp.device_put(a, self.device), v)
         return how
 
@@ -291,15 +295,15 @@ def lives(seed: int, device: Any, small: bool = False) -> str | None:
         return Life(seed, device, sizes).run()
     shared = accnp.device_put(np.sin(np.arange(sizes[-1], dtype="f4")), device)
     pending = jnp.tanh(shared) * 2 + shared.mean()
-    wait, seen, said = threading.Barrier(3), [], []
+    wait, seen, faults = threading.Barrier(3), [], []
 
     def one(k: int) -> None:
         try:
             wait.wait()
             seen.append(np.asarray(pending))
-            said.append(Life(seed * 100 + k, device, sizes).run())
+            faults.append(Life(seed * 100 + k, device, sizes).run())
         except BaseException as error:
-            said.append(f"a thread ended with {type(error).__name__}: {str(error)[:300]}")
+            faults.append(f"a thread ended with {type(error).__name__}: {str(error)[:300]}")
 
     living = [threading.Thread(target=one, args=(k,), daemon=True) for k in range(3)]
     [t.start() for t in living]
@@ -308,7 +312,7 @@ def lives(seed: int, device: Any, small: bool = False) -> str | None:
         return "a thread hangs"
     if not all(np.array_equal(seen[0], x) for x in seen):
         return "threads saw other values of a pending array"
-    return next((x for x in said if x), None)
+    return next((x for x in faults if x), None)
 
 
 def in_use(device: Any) -> int:

@@ -41,16 +41,16 @@ def of_processor() -> Look:
         return whole.ctypes.data + start, whole
 
     def look() -> str | None:
-        found = None
-        for made, start, size in known:
-            if (whole := made()) is not None:
+        damage = None
+        for block, start, size in known:
+            if (whole := block()) is not None:
                 front, behind = whole[start - WIDE : start], whole[start + size :][:WIDE]
                 for marks, side in ((front, "before"), (behind, "behind")):
                     if (marks != MARK).any():
-                        found = _damage(marks, size, side)
+                        damage = _damage(marks, size, side)
                         marks[:] = MARK
         known[:] = [x for x in known if x[0]() is not None]
-        return found
+        return damage
 
     buffer._allocate = allocate
     return look
@@ -78,22 +78,22 @@ def of_gpu(driver: Any) -> Look:
         own = plain(nbytes + 2 * WIDE)
         run.memsetAsync(own.ptr, MARK, nbytes + 2 * WIDE, driver.stream)
         run.memsetAsync(own.ptr + WIDE, JUNK, nbytes, driver.stream)
-        made = Marked(own, nbytes)
-        live[id(made)] = (own, nbytes)
-        return made
+        marked = Marked(own, nbytes)
+        live[id(marked)] = (own, nbytes)
+        return marked
 
     def look() -> str | None:
         with lock:
             driver.synchronize()
-            marks, found = np.empty(WIDE, np.uint8), None
+            marks, damage = np.empty(WIDE, np.uint8), None
             for own, nbytes in [*dead, *list(live.values())]:
                 sides = ((own.ptr, "before"), (own.ptr + WIDE + nbytes, "behind"))
                 for at, side in sides:
                     run.memcpy(marks.ctypes.data, at, WIDE, 2)
                     if (marks != MARK).any():
-                        found = _damage(marks, nbytes, side)
+                        damage = _damage(marks, nbytes, side)
             del dead[:]
-            return found
+            return damage
 
     driver.alloc = alloc
     return look

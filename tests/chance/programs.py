@@ -69,12 +69,12 @@ class Program(NamedTuple):
 
     def cut(self, output: str) -> Program:
         """The same with the one output, and the statements that it needs."""
-        need, kept = {output}, []
+        need, lines = {output}, []
         for line in reversed(self.lines):
             if line.name in need:
-                kept.insert(0, line)
+                lines.insert(0, line)
                 need |= set(line.reads)
-        return self._replace(lines=kept, outputs=[output])
+        return self._replace(lines=lines, outputs=[output])
 
     def text(self) -> str:
         """A function of the leaves."""
@@ -89,9 +89,9 @@ class Program(NamedTuple):
 
     def reproducer(self) -> str:
         """Python that repeats it by itself."""
-        given = ", ".join([f"leaf{x}" for x in self.leaves])
+        leaves = ", ".join([f"leaf{x}" for x in self.leaves])
         wide = 'jax.config.update("enable_x64", True)\n' if self.x64 else ""
-        return f"{HEADER}{wide}\n{self.text()}\nxs = [{given}]\n"
+        return f"{HEADER}{wide}\n{self.text()}\nxs = [{leaves}]\n"
 
 
 class Holes:
@@ -290,8 +290,8 @@ class Holes:
             for hole in [h for h in self.found if "|" in h]:
                 del self.found[hole]
             self.body = f"({self.fill(template.text)})"
-        found, self.body = self.body, "c"
-        return found
+        body, self.body = self.body, "c"
+        return body
 
     _e2 = _e
 
@@ -355,16 +355,16 @@ class Maker:
         first = "f4" if r.random() < 0.5 else r.choice(self.dtypes)
         for i in range(r.randint(1, 4)):
             name = first if r.random() < 0.75 else r.choice(self.dtypes)
-            given = (r.randrange(1 << 30), self._like(base) if i else base, name, r.random() < 0.12)
-            self.leaves.append(given)
-            self.values.append(Value(f"v{i}", given[1], dtype_of(name), EXACT))
+            entry = (r.randrange(1 << 30), self._like(base) if i else base, name, r.random() < 0.12)
+            self.leaves.append(entry)
+            self.values.append(Value(f"v{i}", entry[1], dtype_of(name), EXACT))
 
     def value(self, fits: Callable[[Value], bool]) -> Value | None:
         """A value that fits, mostly one of the last."""
-        found = [v for v in self.values if fits(v)]
-        if not found:
+        fitting = [v for v in self.values if fits(v)]
+        if not fitting:
             return None
-        return self.r.choice(found[-4:] if self.r.random() < 0.6 else found)
+        return self.r.choice(fitting[-4:] if self.r.random() < 0.6 else fitting)
 
     def statement(self, family: str) -> None:
         template = self.r.choice(FAMILIES[family])
@@ -383,12 +383,12 @@ class Maker:
         """Keep a statement, if it can be recorded and its result is not too large."""
         used = list(dict.fromkeys([v for v in used if re.search(rf"\b{v.name}\b", text)]))
         names = [v.name for v in used]
-        given = [accnp.ShapeDtypeStruct(v.shape, v.dtype) for v in used]
+        structs = [accnp.ShapeDtypeStruct(v.shape, v.dtype) for v in used]
         try:
-            made = accnp.eval_shape(
-                lambda *xs: eval(text, {**SPACE, **dict(zip(names, xs))}), *given
+            result = accnp.eval_shape(
+                lambda *xs: eval(text, {**SPACE, **dict(zip(names, xs))}), *structs
             )
-            shape, dtype = tuple(made.shape), np.dtype(made.dtype)
+            shape, dtype = tuple(result.shape), np.dtype(result.dtype)
         except Exception:  # refused: another one is drawn
             return
         if math.prod(shape) > 2 * self.most:

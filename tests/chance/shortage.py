@@ -25,8 +25,8 @@ def limited(gpu: Any, unit: int, fake: bool) -> None:
     if fake:
         from accnp.runtime.device_buffer import driver_of
 
-        made: Any = driver_of(gpu)
-        made.total = TIMES * unit
+        driver: Any = driver_of(gpu)
+        driver.total = TIMES * unit
     else:
         __import__("cupy").get_default_memory_pool().set_limit(size=TIMES * unit)
 
@@ -67,13 +67,13 @@ def shortage(seed: int, gpu: Any, small: bool = False) -> str | None:
     before = in_use(gpu)
     for name in r.sample(list(WAYS), 3):
         for _ in range(r.randint(1, 2)):
-            if said := _tried(WAYS[name], one, gpu):
-                return f"{name}: {said}"
+            if fault := _tried(WAYS[name], one, gpu):
+                return f"{name}: {fault}"
         used = in_use(gpu)
         if used > before + n // 4:
             return f"{name}: {used} bytes in use after it, {before} before"
-        got = np.asarray(_afterwards(accnp.device_put(one[:5000], gpu)))
-        if not np.allclose(got, one[:5000] * 2 + one[:5000].sum(), atol=1e-2):
+        actual = np.asarray(_afterwards(accnp.device_put(one[:5000], gpu)))
+        if not np.allclose(actual, one[:5000] * 2 + one[:5000].sum(), atol=1e-2):
             return f"{name}: wrong values afterwards"
     return None
 

@@ -73,15 +73,15 @@ def test_injected_fault_is_minimized(monkeypatch):
     real = jnp.roll
 
     def roll(x, *args):
-        found = real(x, *args)
-        return found + 1 if isinstance(x, accnp.core.Tracer) else found
+        rolled = real(x, *args)
+        return rolled + 1 if isinstance(x, accnp.core.Tracer) else rolled
 
     monkeypatch.setattr(jnp, "roll", roll)
     seed = next(s for s in range(999) if ".roll(" in program(s, most=300).text())
     p = program(seed, most=300)
-    found = ways.shortest("eager", p, next(ways.failures("eager", p)))
-    assert found.text.count("jnp.roll(") == 1
-    assert len(p.cut(found.output).lines) <= len(p.lines)
+    failure = ways.shortest("eager", p, next(ways.failures("eager", p)))
+    assert failure.text.count("jnp.roll(") == 1
+    assert len(p.cut(failure.output).lines) <= len(p.lines)
 
 
 def test_runner_reports_failures_and_crashes(monkeypatch, capsys):
@@ -101,13 +101,13 @@ from chance.__main__ import main
 sys.exit(main())
 """
     monkeypatch.setattr(runner, "COMMAND", [runner.sys.executable, "-c", planted])
-    given = ["2", "--processes", "1", "--against", "eager", "--seed", "0"]
+    arguments = ["2", "--processes", "1", "--against", "eager", "--seed", "0"]
     monkeypatch.setattr(runner, "ENDLESS", 6)
-    assert runner.main(given) == 1
-    said = capsys.readouterr().out
-    assert "=== eager 2: jit: other bits\ntext" in said
-    assert "=== eager 4: the process ended with -6" in said
-    assert "2 refused by all ways in like manner\n    2 ValueError: no\n" in said
+    assert runner.main(arguments) == 1
+    output = capsys.readouterr().out
+    assert "=== eager 2: jit: other bits\ntext" in output
+    assert "=== eager 4: the process ended with -6" in output
+    assert "2 refused by all ways in like manner\n    2 ValueError: no\n" in output
 
 
 def test_unexpected_error_counts_as_failure(monkeypatch):
@@ -121,14 +121,14 @@ def test_unexpected_error_counts_as_failure(monkeypatch):
 
             return run
 
-        made = [(f"way {i}", raising(e)) for i, e in enumerate(errors)]
-        monkeypatch.setitem(ways.KINDS, "eager", lambda *_: iter(made))
-        told = []
-        return list(ways.failures("eager", p, tell=told.append)), told
+        raising_ways = [(f"way {i}", raising(e)) for i, e in enumerate(errors)]
+        monkeypatch.setitem(ways.KINDS, "eager", lambda *_: iter(raising_ways))
+        messages = []
+        return list(ways.failures("eager", p, tell=messages.append)), messages
 
     assert ways_of(ValueError("a"), ValueError("b")) == ([], ["ValueError: a "])
-    (found,) = ways_of(ValueError("a"), SystemError("b"))[0]
-    assert (found.way, found.what) == ("way 1", "SystemError: b , for ValueError")
+    (failure,) = ways_of(ValueError("a"), SystemError("b"))[0]
+    assert (failure.way, failure.what) == ("way 1", "SystemError: b , for ValueError")
     assert len(ways_of(SystemError("a"))[0]) == 1
 
 
@@ -143,10 +143,10 @@ def test_missing_library_is_reported(gpu, monkeypatch):
 def test_cpu_variant_uses_accnp(gpu, monkeypatch):
     """The methods of NumPy's arrays were called where a program was not jitted."""
     p = program(7)
-    given = []
-    monkeypatch.setattr(type(p), "function", lambda self: lambda *xs: given.extend(xs))
+    arguments = []
+    monkeypatch.setattr(type(p), "function", lambda self: lambda *xs: arguments.extend(xs))
     for seed in range(6):
         (_, way), *_ = ways.on_gpu(p, p.arrays(), ways.random.Random(seed))
         way()
-    assert given
-    assert all(isinstance(x, accnp.Array) for x in given)
+    assert arguments
+    assert all(isinstance(x, accnp.Array) for x in arguments)

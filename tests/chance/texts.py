@@ -21,12 +21,12 @@ class Template(NamedTuple):
 
 
 def _lines(text: str) -> list[Template]:
-    found = []
+    templates = []
     for line in re.sub(r"\n  +", " ", text.strip()).split("\n"):
         head, rest = line.split(None, 1)
         kinds, _, flags = head.partition("/")
-        found.append(Template("fiubc" if kinds == "*" else kinds, flags, rest.strip()))
-    return found
+        templates.append(Template("fiubc" if kinds == "*" else kinds, flags, rest.strip()))
+    return templates
 
 
 def _each(kinds: str, texts: str, names: str) -> str:

@@ -60,9 +60,9 @@ def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
             for name in sorted({*line.reads, line.name} - {*p.outputs}):
                 if last.get(name, 0) <= k and r.random() < 0.8:
                     del scope[name]
-            held = [x.name for x in p.lines[: k + 1] if x.name in scope]
-            if held and r.random() < 0.3:
-                name = r.choice(held)
+            live = [x.name for x in p.lines[: k + 1] if x.name in scope]
+            if live and r.random() < 0.3:
+                name = r.choice(live)
                 seen[name] = np.array(scope[name])
         for name in sorted(seen.keys() & scope.keys()):
             assert same_bits(np.asarray(scope[name]), seen[name]), f"{name} is another value now"
@@ -82,14 +82,14 @@ def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[
     """Traced or not, fused or not, given or lent: the same bits."""
     f, put = p.function(), accnp.numpy.asarray
     g = accnp.jit(f)
-    given = tuple(i for i in range(len(xs)) if r.random() < 0.6)
+    donated = tuple(i for i in range(len(xs)) if r.random() < 0.6)
     yield "jit", lambda: g(*xs)
     yield "jit again", lambda: g(*map(put, xs))
     yield "eager", lambda: f(*map(put, xs))
     yield "by statement", lambda: tuple(_by_statement(p, xs))
     yield "by and by", lambda: _by_and_by(p, xs)
     yield "eager again", lambda: f(*map(put, _views(xs)))
-    yield "donated", lambda: accnp.jit(f, donate_argnums=given)(*[put(x.copy()) for x in xs])
+    yield "donated", lambda: accnp.jit(f, donate_argnums=donated)(*[put(x.copy()) for x in xs])
 
 
 def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
@@ -105,7 +105,7 @@ def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[t
         return run
 
     def side_by_side() -> Any:
-        found: list[Any] = [None] * 3
+        results: list[Any] = [None] * 3
         shared = [put(x) for x in xs]
         wait = threading.Barrier(3)
 
@@ -113,19 +113,19 @@ def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[t
             try:
                 with accnp.enable_x64(p.x64):
                     wait.wait()
-                    found[k] = _bits((g if k else f)(*shared))
+                    results[k] = _bits((g if k else f)(*shared))
             except BaseException as error:
-                found[k] = error
+                results[k] = error
 
         asking = [threading.Thread(target=ask, args=(k,)) for k in range(3)]
         [t.start() for t in asking]
         [t.join() for t in asking]
-        for values in found:
+        for values in results:
             if isinstance(values, BaseException):
                 raise values
-            for a, b in zip(values, found[0]):
+            for a, b in zip(values, results[0]):
                 assert same_bits(a, b), f"host threads saw different values: {difference(a, b)}"
-        return found[r.randrange(3)]
+        return results[r.randrange(3)]
 
     yield "one thread", with_threads(1, g)
     for n in (2, 3, 2):
@@ -145,16 +145,16 @@ def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple
     def again() -> Any:
         there = put()
         g(*there)
-        found = g(*there)
+        result = g(*there)
         for i, (x, y) in enumerate(zip(there, xs)):
             assert same_bits(np.asarray(x), y), f"argument v{i} was changed"
-        return found
+        return result
 
     def default() -> Any:
         with accnp.default_device(gpu):
             return accnp.block_until_ready(f(*map(accnp.numpy.asarray, xs)))
 
-    given = tuple(i for i in range(len(xs)) if r.random() < 0.6)
+    donated = tuple(i for i in range(len(xs)) if r.random() < 0.6)
     # Arrays of accnp's: those of NumPy's would be summed by NumPy where f is called as it is.
     plain = accnp.jit(f) if r.random() < 0.6 else f
     yield "processor", lambda: plain(*map(accnp.numpy.asarray, xs))
@@ -164,7 +164,7 @@ def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple
     if r.random() < 0.4:
         yield "default device", default
     else:
-        yield "donated", lambda: accnp.jit(f, donate_argnums=given)(*put())
+        yield "donated", lambda: accnp.jit(f, donate_argnums=donated)(*put())
 
 
 KINDS = {"eager": eager, "threads": by_threads, "gpu": on_gpu}
@@ -195,8 +195,10 @@ def failures(
                 continue
             if isinstance(expected, str) or isinstance(actual, str):
                 if _error(actual) != _error(expected):
-                    said = actual if isinstance(actual, str) else "no error"
-                    yield Found(name, p.outputs[0], f"{said}, for {_error(expected) or 'values'}")
+                    error_text = actual if isinstance(actual, str) else "no error"
+                    yield Found(
+                        name, p.outputs[0], f"{error_text}, for {_error(expected) or 'values'}"
+                    )
                 continue
             for output, a, b in zip(p.outputs, actual, expected, strict=True):
                 if same_bits(a, b) or (kind == "gpu" and allowed.on_gpu(p, output, a, b)):
@@ -204,9 +206,9 @@ def failures(
                 yield Found(name, output, f"{output} {difference(a, b)}")
 
 
-def _error(got: Any) -> str:
+def _error(outcome: Any) -> str:
     """The class of an error; nothing of values."""
-    return got.partition(":")[0] if isinstance(got, str) else ""
+    return outcome.partition(":")[0] if isinstance(outcome, str) else ""
 
 
 _REFUSALS = ("ValueError", "TypeError", "IndexError", "NotImplementedError", "OverflowError")
@@ -217,22 +219,22 @@ def check(
 ) -> Found | None:
     """A program by all ways of a kind; what fails is cut down."""
     p = program(seed, small)
-    found = next(failures(kind, p, tell=tell), None)
-    if found is None:
+    failure = next(failures(kind, p, tell=tell), None)
+    if failure is None:
         return None
-    return shortest(kind, p, found)
+    return shortest(kind, p, failure)
 
 
-def shortest(kind: str, p: Program, found: Found) -> Found:
+def shortest(kind: str, p: Program, failure: Found) -> Found:
     """The first statement that goes wrong by itself, by the same way, with what it needs."""
     end = time.monotonic() + CUTTING
-    least, only = p, found.way
+    least, only = p, failure.way
     for line in p.lines:
-        if time.monotonic() > end or "illegal" in found.what or "CUDA_ERROR" in found.what:
+        if time.monotonic() > end or "illegal" in failure.what or "CUDA_ERROR" in failure.what:
             break
         cut = p.cut(line.name)
         again = next(failures(kind, cut, only), None)
         if again is not None:
-            least, found = cut, again
+            least, failure = cut, again
             break
-    return found._replace(text=f"# {kind}, {found.way}\n{least.reproducer()}")
+    return failure._replace(text=f"# {kind}, {failure.way}\n{least.reproducer()}")

@@ -45,20 +45,22 @@ def check_of(kind: str, fake: bool) -> Check:
 
     def one(seed: int) -> dict[str, Any] | None:
         if kind.endswith(("lives", "shortage")):
-            said = (shortage if kind.endswith("shortage") else lives)(seed, device, fake)
-            found = None if said is None else {"what": said}
+            fault = (shortage if kind.endswith("shortage") else lives)(seed, device, fake)
+            failure = None if fault is None else {"what": fault}
         else:
-            made = check(kind.removesuffix("-marks"), seed, fake, _refused)
-            found = (
-                None if made is None else {"what": f"{made.way}: {made.what}", "text": made.text}
+            mismatch = check(kind.removesuffix("-marks"), seed, fake, _refused)
+            failure = (
+                None
+                if mismatch is None
+                else {"what": f"{mismatch.way}: {mismatch.what}", "text": mismatch.text}
             )
-        if found is None and (damage := look()):
-            found = {"what": damage}
+        if failure is None and (damage := look()):
+            failure = {"what": damage}
             if not kind.endswith("lives"):
                 from chance.programs import program
 
-                found["text"] = program(seed, fake).reproducer()
-        return found
+                failure["text"] = program(seed, fake).reproducer()
+        return failure
 
     return one
 
@@ -77,10 +79,12 @@ def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
         check = check_of(kind, fake)
         for seed in seeds:
             _say("at", seed)
-            found = check(seed)
-            if found is not None:
-                _say("found", {"seed": seed, **found})
-                if any(word in found["what"] for word in ("illegal", "CUDA_ERROR_LAUNCH", "hangs")):
+            failure = check(seed)
+            if failure is not None:
+                _say("found", {"seed": seed, **failure})
+                if any(
+                    word in failure["what"] for word in ("illegal", "CUDA_ERROR_LAUNCH", "hangs")
+                ):
                     os._exit(7)  # nothing can be done in this process any more
             if time.monotonic() > end:
                 break

@@ -103,15 +103,15 @@ def test_shards_are_files_and_chunks(store: str, tmp_path: Path) -> None:
         assert group["x"].chunks == (2, 2 * n)
         assert group["whole"].chunks == x.shape
     for shardings in (None, rows, columns, {"x": columns, "whole": None}):
-        found = jax.checkpoints.load(tmp_path / "c", shardings=shardings)
-        for name in found:
-            wanted = shardings.get(name) if isinstance(shardings, dict) else shardings
-            assert wanted is None or found[name].sharding == wanted
-            np.testing.assert_array_equal(found[name], x)
+        loaded = jax.checkpoints.load(tmp_path / "c", shardings=shardings)
+        for name in loaded:
+            expected_sharding = shardings.get(name) if isinstance(shardings, dict) else shardings
+            assert expected_sharding is None or loaded[name].sharding == expected_sharding
+            np.testing.assert_array_equal(loaded[name], x)
     like = {"x": values["x"], "whole": jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=columns)}
-    found = jax.checkpoints.load(tmp_path / "c", like=like)
-    assert found["x"].sharding == rows
-    assert found["whole"].sharding == columns
+    loaded = jax.checkpoints.load(tmp_path / "c", like=like)
+    assert loaded["x"].sharding == rows
+    assert loaded["whole"].sharding == columns
 
 
 def test_large_shards_are_several_chunks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_loading_other_containers_requires_like(store: str, tmp_path: Path) -> N
         ValueError, match=r"contains classes; .*; pass a tree of the same structure as like="
     ):
         jax.checkpoints.load(tmp_path / "c")
-    found = jax.checkpoints.load(tmp_path / "c", like=value)
-    assert type(found["p"]) is Point
-    same(found, value)
+    loaded = jax.checkpoints.load(tmp_path / "c", like=value)
+    assert type(loaded["p"]) is Point
+    same(loaded, value)
     with pytest.raises(ValueError, match=r"difference in p/0, p/x, p/y.*structure that was saved"):
         jax.checkpoints.load(tmp_path / "c", like={"p": (jnp.ones(2),)})
     with pytest.raises(ValueError, match=r"'p/x' is float32\[2\]; got float32\[4\] in like"):
@@ -205,9 +205,9 @@ def test_overwriting_removes_only_checkpoints(tmp_path: Path) -> None:
     for path in (".", ".."):
         with pytest.raises(ValueError, match="must end in a name"):
             save(path, {"a": 5}, overwrite=True)
-    found = contents(tmp_path)
-    assert {k: found.pop(k) for k in others} == others
-    assert {k.split("/")[0] for k in found} == {"model", "link", "empty", "m"}
+    remaining = contents(tmp_path)
+    assert {k: remaining.pop(k) for k in others} == others
+    assert {k.split("/")[0] for k in remaining} == {"model", "link", "empty", "m"}
     for name, value in (("model", 2), ("model.old", 0), ("link", 3), ("empty", 4)):
         same(jax.checkpoints.load(tmp_path / name), {"a": value})
 
@@ -289,12 +289,12 @@ def test_byte_orders(store: str, dtype: str, tmp_path: Path) -> None:
     with jax.enable_x64(True):
         if store == "safetensors":
             jax.checkpoints.save_safetensors(tmp_path / "m", {"x": x})
-            found = jax.checkpoints.load_safetensors(tmp_path / "m")["x"]
+            loaded = jax.checkpoints.load_safetensors(tmp_path / "m")["x"]
         else:
             jax.checkpoints.save(tmp_path / "c", {"x": x}, store=store)
-            found = jax.checkpoints.load(tmp_path / "c")["x"]
-    assert found.dtype == x.dtype.newbyteorder("=")
-    np.testing.assert_array_equal(found, x)
+            loaded = jax.checkpoints.load(tmp_path / "c")["x"]
+    assert loaded.dtype == x.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(loaded, x)
 
 
 def masked() -> Any:
@@ -399,10 +399,10 @@ def test_numbers_of_numpy_keep_64_bits(dtype: str, tmp_path: Path) -> None:
     if files_too:
         jax.checkpoints.save_safetensors(tmp_path / "m", {"step": step})
     with jax.enable_x64(True):
-        found = [jax.checkpoints.load(tmp_path / "c")["step"]]
+        loaded = [jax.checkpoints.load(tmp_path / "c")["step"]]
         if files_too:
-            found.append(jax.checkpoints.load_safetensors(tmp_path / "m")["step"])
-    for x in found:
+            loaded.append(jax.checkpoints.load_safetensors(tmp_path / "m")["step"])
+    for x in loaded:
         assert x.dtype == dtype
         assert x == step
     if files_too:
@@ -434,8 +434,8 @@ def test_the_package_loads_our_safetensors_files(tmp_path: Path) -> None:
             else:
                 assert tuple(file.get_slice(name).get_shape()) == x.shape
     same(jax.checkpoints.load_safetensors(tmp_path / "m"), ARRAYS)
-    found = jax.checkpoints.load_safetensors(tmp_path / "m", names=["ö", "scalar"])
-    same(found, {k: ARRAYS[k] for k in found})
+    loaded = jax.checkpoints.load_safetensors(tmp_path / "m", names=["ö", "scalar"])
+    same(loaded, {k: ARRAYS[k] for k in loaded})
     with pytest.raises(KeyError, match="no array 'z'"):
         jax.checkpoints.load_safetensors(tmp_path / "m", names=["z"])
     with pytest.raises(TypeError, match=r"a sequence of str; got 'ö'; pass \['ö'\]"):
@@ -447,9 +447,9 @@ def test_shards_of_safetensors(tmp_path: Path) -> None:
     rows = jax.NamedSharding(jax.make_mesh((n,), ("x",)), jax.P("x"))
     x = jnp.arange(n * 3.0).reshape(n, 3)
     jax.checkpoints.save_safetensors(tmp_path / "m", {"x": jax.device_put(x, rows), "y": x})
-    found = jax.checkpoints.load_safetensors(tmp_path / "m", shardings={"x": rows, "y": None})
-    assert found["x"].sharding == rows
-    same(found, {"x": x, "y": x})
+    loaded = jax.checkpoints.load_safetensors(tmp_path / "m", shardings={"x": rows, "y": None})
+    assert loaded["x"].sharding == rows
+    same(loaded, {"x": x, "y": x})
 
 
 def test_refusals_of_safetensors(tmp_path: Path) -> None:

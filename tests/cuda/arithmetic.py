@@ -27,8 +27,8 @@ class PTXError(Exception):
 def find(op: list[str]) -> Found | None:
     """Types of the operands, what is computed, and whether it takes and leaves a carry."""
     root, kind = op[0], op[-1]
-    made = _TABLE.get(root)
-    return None if made is None else made(op, kind)
+    rule = _TABLE.get(root)
+    return None if rule is None else rule(op, kind)
 
 
 def _dtype(kind: str) -> np.dtype:
@@ -114,17 +114,17 @@ def _product(op: list[str], kind: str) -> Found:
 
     def act(x: Any, y: Any, z: Any = None) -> Any:
         if part == "lo":
-            found = x * y
+            product = x * y
         elif part == "wide":
             t = _dtype(third)
-            found = np.asarray(x).astype(t) * np.asarray(y).astype(t)
+            product = np.asarray(x).astype(t) * np.asarray(y).astype(t)
         elif width < 64:
             t = _dtype(f"{kind[0]}64")
-            found = np.asarray(x).astype(t) * np.asarray(y).astype(t) >> t.type(width)
-            found = found.astype(_dtype(kind))
+            product = np.asarray(x).astype(t) * np.asarray(y).astype(t) >> t.type(width)
+            product = product.astype(_dtype(kind))
         else:
-            found = _high(x, y, kind[0] == "s")
-        return found if z is None else found + z
+            product = _high(x, y, kind[0] == "s")
+        return product if z is None else product + z
 
     if "cc" in op or op[0] == "madc":
         name = "addc" if op[0] == "madc" else "add"
@@ -214,16 +214,16 @@ def _setp(op: list[str], kind: str) -> Found:
         if kind[0] == "f":
             lost = np.isnan(x) | np.isnan(y)
             if name in ("num", "nan"):
-                found = lost if name == "nan" else ~lost
+                predicate = lost if name == "nan" else ~lost
             elif name.endswith("u"):
-                found = _ORDER[name[:-1]](x, y) | lost
+                predicate = _ORDER[name[:-1]](x, y) | lost
             else:
-                found = _ORDER[name](x, y) & ~lost
+                predicate = _ORDER[name](x, y) & ~lost
         else:
-            found = _ORDER[name](x, y)
+            predicate = _ORDER[name](x, y)
         if p is None:
-            return found
-        return {"and": found & p, "or": found | p, "xor": found ^ p}[op[2]]
+            return predicate
+        return {"and": predicate & p, "or": predicate | p, "xor": predicate ^ p}[op[2]]
 
     return [kind, kind, "pred"], act, False
 
@@ -291,11 +291,11 @@ def _extract(op: list[str], kind: str) -> Found:
         wide = x.astype(np.int64).view(t) if x.dtype.kind == "i" else x.astype(t)
         count = np.minimum(count, t.type(width))
         mask = np.where(count >= 64, ~t.type(0), (t.type(1) << (count & t.type(63))) - t.type(1))
-        found = np.where(start >= 64, t.type(0), wide >> (start & t.type(63))) & mask
+        bits = np.where(start >= 64, t.type(0), wide >> (start & t.type(63))) & mask
         if kind[0] == "s":
-            top = np.where(count > 0, (found >> (count - t.type(1)) & t.type(1)) == 1, False)
-            found = np.where(top, found | ~mask, found)
-        return found.astype(f"u{width // 8}").view(_dtype(kind))
+            top = np.where(count > 0, (bits >> (count - t.type(1)) & t.type(1)) == 1, False)
+            bits = np.where(top, bits | ~mask, bits)
+        return bits.astype(f"u{width // 8}").view(_dtype(kind))
 
     return [kind, "u32", "u32"], act, False
 
@@ -336,10 +336,10 @@ def _counted(op: list[str], kind: str) -> Found:
         if op[0] == "popc":
             return np.bitwise_count(x).astype(np.uint32)
         if op[0] == "clz":
-            found = np.zeros(x.shape, np.uint32)
+            leading_zeros = np.zeros(x.shape, np.uint32)
             for k in range(width):
-                found += (x >> x.dtype.type(k) == 0).astype(np.uint32)
-            return found
+                leading_zeros += (x >> x.dtype.type(k) == 0).astype(np.uint32)
+            return leading_zeros
         out = np.zeros_like(x)  # brev
         for k in range(width):
             out |= (x >> x.dtype.type(k) & x.dtype.type(1)) << x.dtype.type(width - 1 - k)
@@ -353,10 +353,10 @@ def _bfind(op: list[str], kind: str) -> Found:
         x = np.asarray(x)
         if x.dtype.kind == "i":
             x = np.where(x < 0, ~x, x)
-        found = np.full(x.shape, -1, np.int32)
+        position = np.full(x.shape, -1, np.int32)
         for k in range(int(kind[1:])):
-            found = np.where(x >> x.dtype.type(k) & x.dtype.type(1), k, found)
-        return found.astype(np.int32).view(np.uint32)
+            position = np.where(x >> x.dtype.type(k) & x.dtype.type(1), k, position)
+        return position.astype(np.int32).view(np.uint32)
 
     return [kind], act, False
 

@@ -66,8 +66,8 @@ class _Adopted:
         self.array = array
         self.ptr = space.alloc(array.nbytes)
         number = (self.ptr - GLOBAL) // _STEP
-        held = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
-        space.blocks[number] = held, array.nbytes
+        data = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+        space.blocks[number] = data, array.nbytes
 
     def __del__(self) -> None:
         self.space.free(self.ptr)
@@ -77,14 +77,14 @@ class _Graph:
     """Work that was captured. A launch does it again, which must ask for the same in the same
     order, and fills the arrays that were made while it was captured."""
 
-    def __init__(self, handle: int, work: Callable[[], Any], asked: list[str], value: Any) -> None:
-        self.handle, self.work, self.asked, self.value = handle, work, asked, value
+    def __init__(self, handle: int, work: Callable[[], Any], calls: list[str], value: Any) -> None:
+        self.handle, self.work, self.asked, self.value = handle, work, calls, value
 
     def launch(self) -> None:
         with Capturing() as now, np.errstate(all="ignore"):
-            found = self.work()
+            results = self.work()
         assert now.asked == self.asked, "a graph repeats what was captured, this asks for more"
-        for to, array in zip(self.value, found, strict=True):
+        for to, array in zip(self.value, results, strict=True):
             to[...] = array
 
 
@@ -145,8 +145,8 @@ class FakeDriver:
     def copy_out(self, memory: Any, offset: int, array: np.ndarray, after: Any = None) -> None:
         self._count("copy_out")
         self.wait(after)
-        found = self.space.bytes(memory.ptr + offset, array.nbytes)
-        array.reshape(-1).view(np.uint8)[:] = found
+        data = self.space.bytes(memory.ptr + offset, array.nbytes)
+        array.reshape(-1).view(np.uint8)[:] = data
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self._count("copy")
@@ -205,9 +205,9 @@ class FakeDriver:
             y = self._matrices(b, kb, *((k, n) if tb else (n, k)), lb, sb, count)
             x, y = (v.swapaxes(1, 2) if t else v for v, t in ((x, ta), (y, tb)))
             with np.errstate(all="ignore"):
-                made = x.astype(scale) @ y.astype(scale)
+                product = x.astype(scale) @ y.astype(scale)
             into = self._matrices(c, kc, n, m, lc, sc, count)
-            into[...] = made if none != one else into.astype(scale) + made
+            into[...] = product if none != one else into.astype(scale) + product
 
         return self._guarded(work)
 
@@ -216,8 +216,8 @@ class FakeDriver:
 
     def entries(self) -> Entries:
         every = (*self._c, self._c_wait, self._c_graph, self._c_mark, self._c_passed)
-        found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in every]
-        return Entries(*found)
+        addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in every]
+        return Entries(*addresses)
 
     def handle(self, function: Any) -> int:
         self.functions.append(function)
@@ -286,21 +286,21 @@ class FakeDriver:
 
     def capture(self, work: Callable[[], Any]) -> _Graph:
         self._count("capture")
-        found: list[Any] = []
+        outcomes: list[Any] = []
 
         def run() -> None:  # in a thread of its own, as the real one
             try:
-                found.append(self._captured(work))
+                outcomes.append(self._captured(work))
             except Exception as error:
-                found.append(error)
+                outcomes.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
-        (made,) = found
-        if isinstance(made, Exception):
-            raise NotCaptured(f"{type(made).__name__}: {made}") from made
-        return made
+        (outcome,) = outcomes
+        if isinstance(outcome, Exception):
+            raise NotCaptured(f"{type(outcome).__name__}: {outcome}") from outcome
+        return outcome
 
     def _captured(self, work: Callable[[], Any]) -> _Graph:
         with np.errstate(all="ignore"):
@@ -310,8 +310,8 @@ class FakeDriver:
         for array in value or ():  # nothing has run yet
             array.view(np.uint8)[...] = 0xAB if array.dtype != bool else 1
         number = next(self.numbers)
-        made = self.graphs[number] = _Graph(number, work, now.asked, value)
-        return made
+        graph = self.graphs[number] = _Graph(number, work, now.asked, value)
+        return graph
 
     def _c_launch_graph(self, number: int, stream: int) -> int:
         def work() -> None:
@@ -355,9 +355,9 @@ class FakeDriver:
     def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
         number, at = divmod(memory.ptr - GLOBAL, _STEP)
         whole = self.space.blocks[number][0]
-        found = np.ndarray(shape, dtype, whole, at + offset, strides).view(Array)
-        found.held = memory  # as CuPy's arrays keep what they lie in
-        return found
+        view = np.ndarray(shape, dtype, whole, at + offset, strides).view(Array)
+        view.held = memory  # as CuPy's arrays keep what they lie in
+        return view
 
     def adopt(self, array: np.ndarray) -> _Adopted:
         return _Adopted(self.space, array)
@@ -371,12 +371,12 @@ class FakeDriver:
 @contextlib.contextmanager
 def gpus(count: int = 1, total: int = 1 << 30) -> Iterator[list[FakeDriver]]:
     """Replace the GPUs by simulated ones within a block."""
-    found = [FakeDriver(total) for _ in range(count)]
+    drivers = [FakeDriver(total) for _ in range(count)]
     before = device._gpus
-    driver.install(lambda: found)
+    driver.install(lambda: drivers)
     try:
         with cupyx():
-            yield found
+            yield drivers
             # Pending copies need the memory of these GPUs.
             default_stream().synchronize()
     finally:

@@ -31,9 +31,9 @@ class FakeSolver:
         work = getattr(self, "_" + name.partition("?")[2])
         handle, bit = (HANDLE, SOLVER) if name.startswith("cusolver") else (BLAS_HANDLE, BLAS)
 
-        def call(given: int, *arguments: int) -> int:
+        def call(actual_handle: int, *arguments: int) -> int:
             def run() -> None:
-                assert given == handle
+                assert actual_handle == handle
                 self.driver._count(name)
                 with np.errstate(all="ignore"):
                     work(np.dtype(TYPES[letter]), *arguments)
@@ -68,8 +68,8 @@ class FakeSolver:
         self.driver.space.bytes(w, room * t.itemsize)[:] = 0xAB
         m = self._matrix(a, t, n, n, lda)
         (potrf,) = get_lapack_funcs(("potrf",), dtype=t)
-        found, code = potrf(m, lower=uplo == 0, clean=False)
-        m[...] = found
+        factor, code = potrf(m, lower=uplo == 0, clean=False)
+        m[...] = factor
         self._ints(info, 1)[0] = code
 
     def _potrfBatched(
@@ -104,8 +104,8 @@ class FakeSolver:
     def _getrf(self, t: Any, m: int, n: int, a: int, lda: int, w: int, p: int, info: int) -> None:
         x = self._matrix(a, t, m, n, lda)
         (getrf,) = get_lapack_funcs(("getrf",), dtype=t)
-        found, swaps, code = getrf(x)
-        x[...] = found
+        factors, swaps, code = getrf(x)
+        x[...] = factors
         self._ints(p, min(m, n))[:] = swaps + 1
         self._ints(info, 1)[0] = code
 

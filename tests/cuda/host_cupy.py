@@ -84,8 +84,8 @@ def cuda(monkeypatch):
 
     def strict(where, **functions):
         """Functions that take what CuPy's take."""
-        held = {name: checked(f"{where}.{name}", f) for name, f in functions.items()}
-        return SimpleNamespace(**held)
+        attributes = {name: checked(f"{where}.{name}", f) for name, f in functions.items()}
+        return SimpleNamespace(**attributes)
 
     runtime = strict(
         "cupy.cuda.runtime", getDeviceCount=lambda: 1, setDevice=lambda i: None,
@@ -121,7 +121,7 @@ def cuda(monkeypatch):
         "cupy.cuda", Device=Device, Module=lambda: module, Event=Event, alloc=Pointer,
         Stream=lambda non_blocking: Stream(log, next(names)), alloc_pinned_memory=Pinned,
         get_elapsed_time=lambda begin, end: end.number - begin.number,
-        UnownedMemory=lambda *found: found, MemoryPointer=lambda *found: found,
+        UnownedMemory=lambda *arguments: arguments, MemoryPointer=lambda *arguments: arguments,
     )  # fmt: skip
     cupy.cuda.runtime = runtime
     allocators = [None]
@@ -155,12 +155,12 @@ def cuda(monkeypatch):
 
     where = "cupy_backends.cuda.api.driver"
     driver = ModuleType(where)
-    found = strict(
+    functions = strict(
         where, launchKernel=launch, funcGetAttribute=lambda attribute, f: attribute,
-        funcSetAttribute=lambda *asked: log.append(("asked for", *asked)),
+        funcSetAttribute=lambda *arguments: log.append(("asked for", *arguments)),
         CUDADriverError=lambda status: RuntimeError(f"CUDA says {status}"),
     )  # fmt: skip
-    vars(driver).update(vars(found))
+    vars(driver).update(vars(functions))
     driver.CU_FUNC_ATTRIBUTE_NUM_REGS = 40
     driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 8
     driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 16
@@ -169,9 +169,9 @@ def cuda(monkeypatch):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "cupy_backends.cuda.api.driver", driver)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    (made,) = cupy_driver.provide()
+    (provided,) = cupy_driver.provide()
     memory = np.zeros(8, np.uint8)
-    return SimpleNamespace(driver=made, log=log, launched=launched, memory=memory)
+    return SimpleNamespace(driver=provided, log=log, launched=launched, memory=memory)
 
 
 COMPUTE, IN, OUT = 11, 12, 13

@@ -45,9 +45,9 @@ def decode(line: str, function: Any, labels: dict[str, int], module: Any) -> Ste
     op = m[3].split(".")
     args = [a.strip() for a in re.findall(r"\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|[^,\s]+", m[4])]
     scope = _Scope(function, labels, module)
-    made = _BRANCHES.get(op[0])
-    if made is not None:
-        return made(op, args, scope, None if m[2] is None else (scope.name(m[2]), m[1] == "!"))
+    branch = _BRANCHES.get(op[0])
+    if branch is not None:
+        return branch(op, args, scope, None if m[2] is None else (scope.name(m[2]), m[1] == "!"))
     step = _MOVES.get(op[0], _arithmetic)(op, args, scope)
     if m[2] is None:
         return step
@@ -120,8 +120,8 @@ def _special(register: str, dtype: np.dtype) -> Read:
     def read(m: Any, c: Any) -> Any:
         if register not in m.special:
             raise PTXError(f"no register {register}")
-        found = m.special[register]
-        return (found[c] if found.ndim else found).astype(dtype)
+        value = m.special[register]
+        return (value[c] if value.ndim else value).astype(dtype)
 
     return read
 
@@ -198,8 +198,8 @@ def _ret(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
 
 def _call(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
     results = re.findall(r"[\w$]+", args[0]) if args[0].startswith("(") else []
-    name, *given = args[1:] if results else args
-    passed = re.findall(r"[\w$]+", given[0]) if given else []
+    name, *arguments = args[1:] if results else args
+    passed = re.findall(r"[\w$]+", arguments[0]) if arguments else []
 
     def step(m: Any, c: Any, at: int) -> int:
         if name == "vprintf":
@@ -286,15 +286,15 @@ def _ld(op: list[str], args: list[str], scope: _Scope) -> Step:
 
     def load(m: Any, c: Any, at: int) -> None:
         m.counts[what] = m.counts.get(what, 0) + 1
-        found = [np.empty(m.block[c].shape, dtype) for _ in targets]
+        values = [np.empty(m.block[c].shape, dtype) for _ in targets]
         places = address(m, c)
         m.note(places, c, width)
         for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
             view = whole(data, dtype)
-            for k, out in enumerate(found):
+            for k, out in enumerate(values):
                 out[which] = view[where // dtype.itemsize + k]
-        for put, value in zip(targets, found, strict=True):
+        for put, value in zip(targets, values, strict=True):
             if put is not None:
                 put(m, c, value)
 
@@ -415,10 +415,10 @@ _MOVES = {
 
 
 def _arithmetic(op: list[str], args: list[str], scope: _Scope) -> Step:
-    found = arithmetic.find(op)
-    if found is None:
+    rule = arithmetic.find(op)
+    if rule is None:
         raise PTXError(f"the interpreter has no {'.'.join(op)}")
-    kinds, act, carries = found
+    kinds, act, carries = rule
     puts = [scope.write(n) for n in args[0].split("|")]
     reads = [scope.read(a, k) for a, k in zip(args[1:], kinds, strict=False)]
 

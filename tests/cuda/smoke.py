@@ -75,14 +75,14 @@ M = np.cos(np.arange(64 * 64, dtype="f4")).reshape(64, 64)
 
 @check
 def versions() -> Any:
-    found = {"python": sys.version.split()[0]}
+    versions_by_name = {"python": sys.version.split()[0]}
     for name in ("numpy", "numba", "numba-cuda", "llvmlite", "cupy-cuda12x", "cupy-cuda13x",
                  "torch", "jax"):  # fmt: skip
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    return found
+            versions_by_name[name] = "none"
+    return versions_by_name
 
 
 @check
@@ -125,9 +125,9 @@ def several_kernels() -> Any:
 def products_by_address() -> Any:
     """Return whether machine code may call cuBLAS."""
     _, _, driver = _there()
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert driver.blas()[0], "; ".join([str(w.message) for w in found])
+        assert driver.blas()[0], "; ".join([str(w.message) for w in caught])
     return _same(lambda x: x @ x.T, M, close=1e-4)
 
 
@@ -136,11 +136,11 @@ def _convolutions() -> dict[str, Any]:
 
     last = ("NHWC", "HWIO", "NHWC")
 
-    def slopes(x: Any, w: Any) -> Any:
+    def gradients(x: Any, w: Any) -> Any:
         return grad(lambda x, w: (lax.conv(x, w, (1, 1), "SAME") ** 2).sum(), (0, 1))(x, w)
 
     return {
-        "features first": slopes,
+        "features first": gradients,
         "features last": lambda x, w: lax.conv_general_dilated(
             x.transpose(0, 2, 3, 1),
             w.transpose(2, 3, 1, 0),
@@ -177,7 +177,7 @@ def speed_of_convolutions() -> Any:
     accnp, gpu, _ = _there()
     side, n, c = (56, 128, 64) if LARGE > 1 << 20 else (2, 1, 16)
     x, w = (accnp.device_put(np.resize(X, s), gpu) for s in ((n, c, side, side), (c, c, 3, 3)))
-    found = {}
+    milliseconds = {}
     for how, least in (("products", 0), ("kernels", 1 << 60)):
         with patch.object(device_convolutions, "LARGE", least):
             f = accnp.jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"))
@@ -186,8 +186,8 @@ def speed_of_convolutions() -> Any:
             for _ in range(5):
                 y = f(x, w)
             y.block_until_ready()
-            found[how] = round(1e3 * (time.perf_counter() - begin) / 5, 3)
-    return found
+            milliseconds[how] = round(1e3 * (time.perf_counter() - begin) / 5, 3)
+    return milliseconds
 
 
 def _factors() -> dict[str, Any]:
@@ -225,10 +225,10 @@ def factorisations_by_address() -> Any:
     from accnp.compiler.library.linalg import block_factors
 
     _, _, driver = _there()
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert driver.solver() is not None, "; ".join([str(w.message) for w in found])
-    n, bad, said = 9, [], {}
+        assert driver.solver() is not None, "; ".join([str(w.message) for w in caught])
+    n, bad, outcomes = 9, [], {}
     i = np.arange(n, dtype="f4")
     a, b = np.eye(n, dtype="f4") * 4 + np.cos(i[:, None] * i) / n, np.resize(X, (n, 3))
     every = _factors()
@@ -238,11 +238,13 @@ def factorisations_by_address() -> Any:
         for dtype in ("f4", "c8"):
             for name, f in every.items():
                 try:
-                    said[f"{name} {dtype}"] = _same(f, a.astype(dtype), b.astype(dtype), close=1e-3)
+                    outcomes[f"{name} {dtype}"] = _same(
+                        f, a.astype(dtype), b.astype(dtype), close=1e-3
+                    )
                 except Exception as error:
                     bad.append(f"{name} {dtype}: {type(error).__name__}: {error}"[:500])
     assert not bad, "; ".join(bad)
-    return said
+    return outcomes
 
 
 @check
@@ -255,7 +257,7 @@ def speed_of_factorisations() -> Any:
 
     accnp, gpu, driver = _there()
     n = 2048 if LARGE > 1 << 20 else 9
-    found = {}
+    milliseconds = {}
     for shape in ((n, n), (n // 16, 128, 128))[: 1 + (n > 200)]:
         a = accnp.device_put(np.eye(shape[-1], dtype="f4") * np.ones(shape, "f4") + 1, gpu)
         for how, solver in (("address", driver.solver()), ("CuPy", None)):
@@ -271,8 +273,8 @@ def speed_of_factorisations() -> Any:
                         y = f(a)
                     y.block_until_ready()
                     took = (time.perf_counter() - begin) / 3
-                    found[f"{name} {shape} by {how}"] = round(1e3 * took, 3)
-    return found
+                    milliseconds[f"{name} {shape} by {how}"] = round(1e3 * took, 3)
+    return milliseconds
 
 
 @check
@@ -335,16 +337,16 @@ def captured_calls() -> Any:
 
 
 def _each(make: Callable[[Any], Any]) -> dict[str, str]:
-    found, bad = {}, []
+    outcomes, bad = {}, []
     for name, f in _calls().items():
         try:
-            found[name] = _same(make(f), M, close=1e-3) or "right"
+            outcomes[name] = _same(make(f), M, close=1e-3) or "right"
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {error}"[:300]
+            outcomes[name] = f"{type(error).__name__}: {error}"[:300]
             bad.append(name)
     if bad:
-        raise AssertionError(f"wrong: {', '.join(bad)}; {json.dumps(found)}")
-    return found
+        raise AssertionError(f"wrong: {', '.join(bad)}; {json.dumps(outcomes)}")
+    return outcomes
 
 
 @check
@@ -406,11 +408,11 @@ def speed() -> Any:
     each other, and how many results' worth of memory they took: two, as one lives while the next is
     made."""
     accnp, gpu, _ = _there()
-    found = {}
+    measurements = {}
     for name, n in (("large", LARGE), ("small", len(X))):
         f = accnp.jit(lambda x: x * 2 + 1)
         x = accnp.device_put(np.ones(n, "f4"), gpu).block_until_ready()
-        held = accnp.device_memory_stats(gpu)["pool_bytes"]
+        pool_bytes = accnp.device_memory_stats(gpu)["pool_bytes"]
         first = []
         for _ in range(6):
             begin = time.perf_counter()
@@ -422,15 +424,15 @@ def speed() -> Any:
         back = time.perf_counter()
         y.block_until_ready()
         each = [(t - begin) / 50 for t in (back, time.perf_counter())]
-        taken = (accnp.device_memory_stats(gpu)["pool_bytes"] - held) / x.nbytes
-        found[name] = {
+        results_in_memory = (accnp.device_memory_stats(gpu)["pool_bytes"] - pool_bytes) / x.nbytes
+        measurements[name] = {
             "returns after us": round(1e6 * each[0], 2),
             "there after us": round(1e6 * each[1], 2),
             "first, ms": [round(t, 3) for t in first],
-            "results": round(taken, 2),
+            "results": round(results_in_memory, 2),
         }
-        assert taken < 3, found
-    return found
+        assert results_in_memory < 3, measurements
+    return measurements
 
 
 def main(names: list[str], out: Any = None, limit: float = LIMIT, whole: float = WHOLE) -> int:
@@ -445,19 +447,19 @@ def main(names: list[str], out: Any = None, limit: float = LIMIT, whole: float =
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=most)
             lines = [line for line in done.stdout.split("\n") if line.startswith("{")]
-            said = json.loads(lines[-1]) if lines else {
+            outcome = json.loads(lines[-1]) if lines else {
                 "ok": False, "says": f"ended with {done.returncode}: {done.stderr[-1500:]}"
             }  # fmt: skip
         except subprocess.TimeoutExpired:
-            said = {"ok": False, "says": f"did not end in {most:.3g} s"}
-        return {"check": name, **said, "seconds": round(time.perf_counter() - begin, 1)}
+            outcome = {"ok": False, "says": f"did not end in {most:.3g} s"}
+        return {"check": name, **outcome, "seconds": round(time.perf_counter() - begin, 1)}
 
     alone = [name for name in names if name in ALONE]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        found = pool.map(run, [name for name in names if name not in ALONE])
-        for said in itertools.chain(found, map(run, alone)):
-            failed += not said["ok"]
-            line = json.dumps(said, default=str)
+        parallel = pool.map(run, [name for name in names if name not in ALONE])
+        for outcome in itertools.chain(parallel, map(run, alone)):
+            failed += not outcome["ok"]
+            line = json.dumps(outcome, default=str)
             print(line, flush=True)
             if out is not None:
                 print(line, file=out, flush=True)

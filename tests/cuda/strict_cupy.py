@@ -213,10 +213,10 @@ def _solve_triangular(a: Any, b: Any, **kwargs: Any) -> Any:
     _refuse("solve_triangular", (a, b))
     if a.shape[:-2] != b.shape[:-2]:
         raise ValueError("incompatible batch count")
-    found = np.empty(b.shape, b.dtype)
+    solutions = np.empty(b.shape, b.dtype)
     for i in np.ndindex(a.shape[:-2]):
-        found[i] = solve_triangular(a[i], b[i], **kwargs)
-    return _mine(found)
+        solutions[i] = solve_triangular(a[i], b[i], **kwargs)
+    return _mine(solutions)
 
 
 def _lu_factor(a: Any, **kwargs: Any) -> Any:
@@ -231,15 +231,15 @@ def _lu_factor(a: Any, **kwargs: Any) -> Any:
 @contextlib.contextmanager
 def cupyx() -> Iterator[None]:
     """Put the modules that CuPy brings beside itself in their places."""
-    made: dict[str, Any] = {
+    modules: dict[str, Any] = {
         name: ModuleType(name) for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.linalg")
     }
-    made["cupyx"].errstate = checked("cupyx.errstate", _errstate)
+    modules["cupyx"].errstate = checked("cupyx.errstate", _errstate)
     path = "cupyx.scipy.linalg"
-    made[path].solve_triangular = checked(f"{path}.solve_triangular", _solve_triangular)
-    made[path].lu_factor = checked(f"{path}.lu_factor", _lu_factor)
-    before = {name: sys.modules.get(name) for name in made}
-    sys.modules.update(made)
+    modules[path].solve_triangular = checked(f"{path}.solve_triangular", _solve_triangular)
+    modules[path].lu_factor = checked(f"{path}.lu_factor", _lu_factor)
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
     try:
         yield
     finally:

@@ -63,7 +63,7 @@ class ElementwiseCase(NamedTuple):
 @functools.cache
 def elementwise_cases() -> list[ElementwiseCase]:
     """Return every elementwise operation of the table in every type."""
-    found: dict[ElementwiseCase, None] = {}
+    unique: dict[ElementwiseCase, None] = {}
     for name, op in sorted(OPS.whole().items()):
         if op.kind != "map":
             continue
@@ -79,8 +79,8 @@ def elementwise_cases() -> list[ElementwiseCase]:
                     continue
                 work = _elementwise_case(name, op, case, types)
                 if work is not None:
-                    found.setdefault(work)
-    return list(found)
+                    unique.setdefault(work)
+    return list(unique)
 
 
 def _elementwise_case(
@@ -166,20 +166,20 @@ def check_no_python(fake: Any, f: Any, args: Any) -> None:
     g = jax.jit(f)
     jax.block_until_ready(g(*there))
     fake.calls.clear()
-    found = jax.block_until_ready(g(*there))
+    actual = jax.block_until_ready(g(*there))
     assert fake.calls["enter"] == 1
     assert not {"call", "copy_out", "upload"} & {*fake.calls}
     expected = jax.tree.leaves(f(*map(jax.numpy.asarray, args)))
-    for a, b in zip(jax.tree.leaves(found), expected, strict=True):
+    for a, b in zip(jax.tree.leaves(actual), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-def same_bits(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def same_bits(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Return where two arrays have the same bits or are both NaN."""
     if expected.dtype.kind == "c":
-        return same_bits(found.real, expected.real) & same_bits(found.imag, expected.imag)
+        return same_bits(actual.real, expected.real) & same_bits(actual.imag, expected.imag)
     if dtype_kind(expected.dtype) != "f":
-        return found == expected
-    return (found == expected) & (np.signbit(found) == np.signbit(expected)) | (
-        np.isnan(found) & np.isnan(expected)
+        return actual == expected
+    return (actual == expected) & (np.signbit(actual) == np.signbit(expected)) | (
+        np.isnan(actual) & np.isnan(expected)
     )

@@ -23,9 +23,9 @@ def run_elementwise(expression, *xs, **how):
     source = f"def kernel(lo, hi, {', '.join(names)}, o):\n    for i in range(lo, hi):\n"
     calls = ", ".join(f"{name}[i]" for name in names)
     source += f"        o[i] = {expression}({calls})\n"
-    made = ptx_of(source, ("f4*",) * (len(xs) + 1), tasks=True, **how)
-    (*_, found), _ = interpret(made, [*xs, np.zeros_like(xs[0])], [xs[0].size])
-    return found, made.text
+    kernel = ptx_of(source, ("f4*",) * (len(xs) + 1), tasks=True, **how)
+    (*_, result), _ = interpret(kernel, [*xs, np.zeros_like(xs[0])], [xs[0].size])
+    return result, kernel.text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,9 +36,9 @@ def test_within_two_ulp(name):
     x = np.concatenate([x, limits, -limits, *beside, *(-b for b in beside)])
     x = x[x != 0] if name == "rsqrt" else x
     expected = [REFERENCE[name](float(v)) for v in x]
-    found, text = run_elementwise(name, x)
+    actual, text = run_elementwise(name, x)
     assert not re.search(r"\.global \.align 4", text)  # tables
-    assert worst_ulp(found, expected, (x,), np.float32) <= BOUNDS.get(name, 2.0)
+    assert worst_ulp(actual, expected, (x,), np.float32) <= BOUNDS.get(name, 2.0)
 
 
 def test_exp_of_a_difference():
@@ -48,23 +48,23 @@ def test_exp_of_a_difference():
     x, top = x.astype(np.float32), top.astype(np.float32)
     top = np.maximum(x, top)
     expected = [mp.exp(mpf(float(a)) - mpf(float(b))) for a, b in zip(x, top, strict=True)]
-    found, _ = run_elementwise("exp_difference", x, top)
-    assert worst_ulp(found, expected, (x, top), np.float32) <= 3.0
+    actual, _ = run_elementwise("exp_difference", x, top)
+    assert worst_ulp(actual, expected, (x, top), np.float32) <= 3.0
 
 
 @pytest.mark.parametrize("name", GPU)
 def test_fast_kernels_have_them_too(name):
     x = np.linspace(0.1, 3, 200, dtype=np.float32)
     expected = [float(REFERENCE[name](float(v))) for v in x]
-    found, _ = run_elementwise(name, x, fastmath=True)
-    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    actual, _ = run_elementwise(name, x, fastmath=True)
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
 
 
 def test_inverse_roots_at_the_edges():
     x = np.array([0.0, -0.0, np.inf, -np.inf, -1.0, np.nan, 1e-45], np.float32)
-    found, _ = run_elementwise("rsqrt", x)
-    np.testing.assert_array_equal(found[:6], [np.inf, -np.inf, 0, np.nan, np.nan, np.nan])
-    np.testing.assert_allclose(found[6], 2.6713738e22, rtol=3e-7)
+    roots, _ = run_elementwise("rsqrt", x)
+    np.testing.assert_array_equal(roots[:6], [np.inf, -np.inf, 0, np.nan, np.nan, np.nan])
+    np.testing.assert_allclose(roots[6], 2.6713738e22, rtol=3e-7)
 
 
 def test_doubles_have_one_form():

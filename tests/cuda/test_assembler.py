@@ -21,6 +21,6 @@ def test_assembler_is_found_if_the_extra_is_installed():
 def test_assembler_accepts_our_ptx_and_refuses_other_text(cc):
     text = ptx_of(SOURCE, ("f4*", "f4*"), tasks=True, cc=cc).text
     assert refused([text]) == []
-    (said,) = refused([text, text.replace("ret;", "return;")])
-    assert "error" in said
-    assert "return;" in said
+    (message,) = refused([text, text.replace("ret;", "return;")])
+    assert "error" in message
+    assert "return;" in message

@@ -9,24 +9,24 @@ from accnp.bench import command, gpu, peer_processes
 
 
 def test_every_gpu_row_runs(fake):
-    found: dict = {}
+    times: dict = {}
     timed = gpu.Timed("accnp", 1e-4, 0.0)
     for name in [name for name, work in gpu.ROWS.items() if "accnp" in work.only]:
         timed.ready(name)
-        found[name] = timed.sample(name)
-    lines = gpu.table(list(gpu.ROWS), {"accnp": found}, 1e-4)
+        times[name] = timed.sample(name)
+    lines = gpu.table(list(gpu.ROWS), {"accnp": times}, 1e-4)
     assert len(lines) == 1 + len(gpu.ROWS)
     assert "accnp GB/s" in lines[0]
 
 
 def test_bars():
     """Each is said in words, where its figures are there."""
-    found: dict = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
-    assert gpu.bars(list(gpu.ROWS), found, 1e-4) == []
-    found["cupy"] = {"copy": 2.9e-3, "product": 0.99, "launch": 1e-6}
-    found["torch"] = {"copy": 1.9e-3}  # the fastest
-    found["jax"] = {"chain": 3.1e-3, "sum": "OutOfMemory: ", "launch": 1e-5}
-    assert gpu.bars(list(gpu.ROWS), found, 1e-4) == [
+    times: dict = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
+    assert gpu.bars(list(gpu.ROWS), times, 1e-4) == []
+    times["cupy"] = {"copy": 2.9e-3, "product": 0.99, "launch": 1e-6}
+    times["torch"] = {"copy": 1.9e-3}  # the fastest
+    times["jax"] = {"chain": 3.1e-3, "sum": "OutOfMemory: ", "launch": 1e-5}
+    assert gpu.bars(list(gpu.ROWS), times, 1e-4) == [
         "", "bars of an H200:",
         "met    chain of 7 operations, 32M, of the copy's bandwidth: 0.950 (>= 0.9)",
         "met    sum, 32M, of the copy's bandwidth: 0.950 (>= 0.85)",
@@ -91,11 +91,11 @@ def test_libraries_alternate():
 def test_the_command(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(gpu, "LIBRARIES", {"accnp": gpu.LIBRARIES["accnp"]})
     file = tmp_path / "figures"
-    given = ["--device", "gpu", "--only", "launch", "--size", "0", "--json", str(file)]
-    assert command.main([*given, "--within", "0.05"]) == 0
+    arguments = ["--device", "gpu", "--only", "launch", "--size", "0", "--json", str(file)]
+    assert command.main([*arguments, "--within", "0.05"]) == 0
     assert "did not answer in" in json.loads(file.read_text())["notes"][0]
     capsys.readouterr()
-    assert command.main(given) == 0
+    assert command.main(arguments) == 0
     printed = capsys.readouterr().out
     assert json.loads(file.read_text())["notes"][0].startswith("accnp: not measured: ")
     assert "one small kernel, time to return" in printed

@@ -63,9 +63,9 @@ def test_values(gpu, name):
     expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
     calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
     calls.clear()
-    found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+    actual = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
     assert not {"call", "copy_out", "product"} & {*calls}
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")
         bound = 0.01 if name == "halves" else 1e-6
@@ -85,9 +85,9 @@ def test_long_sums_are_split(fake, monkeypatch, name):
     monkeypatch.setattr(block_convolutions, "LONG_SUM", 20)
     f, *args = CASES.get(name, (slopes, X, W))
     there = jax.device_put(args, jax.devices("gpu")[0])
-    found = jax.block_until_ready(jax.jit(lambda *x: f(*x))(*there))
+    actual = jax.block_until_ready(jax.jit(lambda *x: f(*x))(*there))
     assert "a3[k *" in str([k.source for k in jax.inspect(jax.jit(f))(*there).kernels])
-    for a, b in zip(found, f(*map(jnp.asarray, args)), strict=True):
+    for a, b in zip(actual, f(*map(jnp.asarray, args)), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 * np.abs(b).max())
 
 

@@ -30,14 +30,14 @@ def positive(*shape, dtype="f4"):
     return x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
 
 
-def close(found, expected):
+def close(actual, expected):
     expected = np.asarray(expected)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     if expected.dtype.kind not in "fc":
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
         return
     bound = 100 * np.finfo(expected.dtype).eps * np.nanmax(np.abs(expected), initial=0)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=bound)
 
 
 def there(x):
@@ -50,9 +50,9 @@ def check(gpu, f, *args):
     expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
     calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
     calls.clear()
-    found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+    actual = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
     assert not {"call", "copy_out"} & {*calls}
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         close(a, b)
 
 
@@ -114,8 +114,8 @@ def test_eigenvalues(gpu, dtype):
             close(np.asarray(v).conj().swapaxes(1, 2) @ v, np.eye(5, dtype=dtype) + 0 * a)
         x = np.stack([np.ones((5, 5)), np.zeros((5, 5)), 1e-30 * a[0], np.full((5, 5), np.nan)])
         v, w = lax.linalg.eigh(there(x.astype(dtype)), symmetrize_input=False)
-        for found, one in zip(w[:3], x, strict=False):
-            close(found, np.linalg.eigvalsh(one).astype(w.dtype))
+        for eigenvalues, one in zip(w[:3], x, strict=False):
+            close(eigenvalues, np.linalg.eigvalsh(one).astype(w.dtype))
         assert jnp.isnan(v[3]).all()
         assert jnp.isnan(w[3]).all()
         assert "call" not in getattr(driver_of(gpu), "calls", {})
@@ -160,11 +160,11 @@ def test_large_matrices_use_the_gpu_library(fake, dtype):
         assert fake.calls.get("call", 0) == (not names)
         assert [name for name in fake.calls if "?" in name] == [f"cusolverDn?{x}" for x in names]
     fake.calls.clear()
-    found = jax.jit(lambda a: [jnp.linalg.det(a), *jnp.linalg.slogdet(jnp.stack([a, -a]))])(a)
+    actual = jax.jit(lambda a: [jnp.linalg.det(a), *jnp.linalg.slogdet(jnp.stack([a, -a]))])(a)
     assert fake.calls["cusolverDn?getrf"] == fake.calls["cublas?getrfBatched"] == 1
     assert not {"call", "copy_out"} & {*fake.calls}
     expected = [np.linalg.det(host), *np.linalg.slogdet(np.stack([host, -host]))]
-    for x, y in zip(found, expected, strict=True):
+    for x, y in zip(actual, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-3)
 
 

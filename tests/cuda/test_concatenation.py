@@ -38,5 +38,5 @@ def test_results_match_cpu_bitwise(name):
     assert text.kernel is not None
     verify(text.kernel)
     for blocks in (None, 1, 5):
-        found = case.interpret(text, blocks)
-        assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
+        actual = case.interpret(text, blocks)
+        assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))

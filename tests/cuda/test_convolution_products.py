@@ -63,10 +63,10 @@ def test_values(gpu, name):
         expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
         calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
         calls.clear()
-        found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+        actual = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
         assert not {"call", "copy_out"} & {*calls}
         assert not calls or calls["product"]
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         bound = {"float16": 2e-3, "bfloat16": 1e-2, "float64": 1e-14}.get(b.dtype.name, 1e-6)
         a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")
@@ -113,29 +113,29 @@ def test_windows_are_copied_in_parts(fake, monkeypatch):
     f = jax.jit(same())
     f(x, w).block_until_ready()
     fake.calls.clear()
-    held = fake.counts["used"]
-    taken, alloc = [], fake.alloc
-    monkeypatch.setattr(fake, "alloc", lambda n: taken.append(n) or alloc(n))
+    used_before = fake.counts["used"]
+    allocations, alloc = [], fake.alloc
+    monkeypatch.setattr(fake, "alloc", lambda n: allocations.append(n) or alloc(n))
     f(x, w).block_until_ready()
     assert fake.calls["product"] == 15  # of 113 rows of 18 terms
-    assert sum(taken) <= 4 * 1600 * 4 + (1 << 13)
-    assert held == fake.counts["used"]
+    assert sum(allocations) <= 4 * 1600 * 4 + (1 << 13)
+    assert used_before == fake.counts["used"]
 
 
 def test_precision_selects_the_algorithm(fake, monkeypatch):
-    asked, gemm = [], fake._gemm
+    compute_types, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
-        lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
+        lambda *arguments: compute_types.append(arguments[-2]) or gemm(*arguments)))  # fmt: skip
     monkeypatch.setattr(device_convolutions, "BUFFER_BYTES", 1 << 20)
     x, w = jax.device_put((normal(2, 3, 9), normal(5, 3, 4)), jax.devices("gpu")[0])
     for precision in (None, "highest", "high", "default"):
         lax.conv(x, w, (1,), "SAME", precision).block_until_ready()
-    assert asked == [68, 68, 77, 77]
+    assert compute_types == [68, 68, 77, 77]
 
 
 def test_generated_kernels_replace_missing_cublas(fake):
     fake.gemm = False
     x, w = normal(2, 3, 9, 8), normal(5, 3, 3, 2)
-    found = same()(*jax.device_put((x, w), jax.devices("gpu")[0]))
-    np.testing.assert_allclose(found, same()(x, w), atol=1e-4)
+    actual = same()(*jax.device_put((x, w), jax.devices("gpu")[0]))
+    np.testing.assert_allclose(actual, same()(x, w), atol=1e-4)
     assert not {"call", "product"} & {*fake.calls}

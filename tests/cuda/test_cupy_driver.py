@@ -62,9 +62,9 @@ def test_large_copies_run_beside_kernels(cuda):
         ("current", IN), ("current", None), ("copy", 1, IN), (COMPUTE, "waits for", IN),
     ]  # fmt: skip
     (staged,) = d._retired
-    held = memory.held
+    owner = memory.held
     del memory  # kernels may still read it: it stays until they are done
-    assert [x for _, x in d._retired][-1] is held
+    assert [x for _, x in d._retired][-1] is owner
     for event, _ in d._retired:
         event.done = True
     d.alloc(4)
@@ -108,22 +108,22 @@ def test_times(cuda):
 
 
 def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
-    asked = []
+    libraries = []
 
     def library(name):
-        asked.append(name)
-        held = {
+        libraries.append(name)
+        functions = {
             name: ctypes.cast(k, ctypes.c_void_p)
             for k, name in enumerate(
                 ["cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
                  "cuStreamSynchronize", "cuGraphLaunch", "cuEventRecord", "cuEventSynchronize"], 1
             )
         }  # fmt: skip
-        return SimpleNamespace(**held)
+        return SimpleNamespace(**functions)
 
     monkeypatch.setattr(cupy_driver.ctypes, "CDLL", library)
     assert cuda.driver.entries() == (1, 2, 3, 4, 5, 6, 7)
-    assert "cuda" in asked[0]
+    assert "cuda" in libraries[0]
     assert cuda.driver.handle(cuda.driver.load(".version", "k")) == 99
     assert str(cuda.driver.failure(700)) == "CUDA says 700"
 
@@ -183,11 +183,11 @@ def test_a_capture_has_a_stream_and_memory_of_its_own(cuda):
     d.launch(f, 1, 32, [1, 2])
     assert cuda.launched[-1][4] == COMPUTE
     # Plans of Fourier transforms and the pool stay until all launches so far have run.
-    held = graph.held
-    assert "a plan" in held[1]
+    owners = graph.held
+    assert "a plan" in owners[1]
     del graph
     gc.collect()
-    assert d._retired[-1][1] is held
+    assert d._retired[-1][1] is owners
 
 
 @pytest.mark.parametrize("when", [1, 2])
@@ -231,10 +231,10 @@ def test_libraries_are_found_where_they_are_loaded():
 def test_arrays_over_memory(cuda):
     memory = SimpleNamespace(ptr=1 << 20)
     f4 = np.dtype("f4")
-    shape, dtype, (held, offset), strides = cuda.driver.array(memory, 8, (2, 3), f4, (4, 8))
+    shape, dtype, (owner, offset), strides = cuda.driver.array(memory, 8, (2, 3), f4, (4, 8))
     assert (shape, dtype, offset, strides) == ((2, 3), f4, 8, (4, 8))
-    assert held[0] == memory.ptr
-    assert held[1] >= 8 + 4 + 16 + 4
-    assert held[2] is memory
+    assert owner[0] == memory.ptr
+    assert owner[1] >= 8 + 4 + 16 + 4
+    assert owner[2] is memory
     assert cuda.driver.knows(f4)
     assert not cuda.driver.knows(np.dtype("U1"))

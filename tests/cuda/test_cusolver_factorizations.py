@@ -43,12 +43,12 @@ def compare(f: Callable[..., object], *args, close=1e-5, gpu=None, calls=None):
         expected = jax.tree.leaves(jax.jit(f)(*map(jnp.asarray, args)))
         counts = getattr(driver_of(gpu), "calls", {})
         before = Counter(counts)
-        found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
-        made = Counter(counts) - before
+        actual = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+        new_calls = Counter(counts) - before
     if counts:
-        assert not {"call", "copy_out"} & {*made}
-        assert calls is None or {k: made[k] for k in made if "?" in k} == calls
-    for a, b in zip(found, expected, strict=True):
+        assert not {"call", "copy_out"} & {*new_calls}
+        assert calls is None or {k: new_calls[k] for k in new_calls if "?" in k} == calls
+    for a, b in zip(actual, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         scale = np.nanmax(np.abs(np.where(np.isfinite(b), b, 0)), initial=1)
         np.testing.assert_allclose(a, b, rtol=0, atol=close * scale)
@@ -93,13 +93,13 @@ def test_triangles(gpu, which, layout):
     names = "left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"
 
     def f(a, b):
-        found = []
+        solutions = []
         for how in itertools.product([False, True], repeat=5):
             right = b if how[0] else b.swapaxes(-1, -2)
-            found.append(
+            solutions.append(
                 lax.linalg.triangular_solve(lay(a), right, **dict(zip(names, how, strict=True)))
             )
-        return found
+        return solutions
 
     compare(f, a, b, gpu=gpu)
 
@@ -114,14 +114,14 @@ def test_cholesky_of_indefinite_matrix_is_nan(gpu):
         return lax.linalg.cholesky(x, symmetrize_input=False)
 
     for shape in (a, a[:, :4, :4].copy()):
-        found = np.asarray(jax.jit(f)(jax.device_put(shape, gpu)))
+        actual = np.asarray(jax.jit(f)(jax.device_put(shape, gpu)))
         expected = np.linalg.cholesky(positive_part(shape))
-        np.testing.assert_allclose(found[[0, 3]], expected[[0, 3]], atol=1e-5)
+        np.testing.assert_allclose(actual[[0, 3]], expected[[0, 3]], atol=1e-5)
         lower = np.tril(np.ones(shape.shape[1:], bool))
-        assert np.isnan(found[2][lower]).all()
-        assert (found[2][~lower] == 0).all()
+        assert np.isnan(actual[2][lower]).all()
+        assert (actual[2][~lower] == 0).all()
         if len(lower) == 7:
-            assert np.isnan(found[1][lower]).all()
+            assert np.isnan(actual[1][lower]).all()
 
 
 def positive_part(x):
@@ -227,6 +227,6 @@ def test_missing_functions_fall_back_to_cupy(fake):
     fake.solver_functions = None
     (gpu,) = jax.devices("gpu")
     a = positive(7, 7)
-    found = jax.jit(jnp.linalg.cholesky)(jax.device_put(a, gpu))
-    np.testing.assert_allclose(found, np.linalg.cholesky(a), atol=1e-5)
+    actual = jax.jit(jnp.linalg.cholesky)(jax.device_put(a, gpu))
+    np.testing.assert_allclose(actual, np.linalg.cholesky(a), atol=1e-5)
     assert fake.calls["call"] == 1

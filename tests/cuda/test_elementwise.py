@@ -43,34 +43,34 @@ def test_results_match_cpu_bitwise(cases):
         code = text.signature[k].removesuffix("*")
         arrays.append(np.zeros(N, code_dtype(code)) if access.store else points(code, N, k))
     expected = run_on_cpu(text, arrays)
-    made = ptx_of(text.source, text.signature, tasks=True)
-    found, _ = interpret(made, arrays, [text.extent, *text.ints])
+    kernel = ptx_of(text.source, text.signature, tasks=True)
+    actual, _ = interpret(kernel, arrays, [text.extent, *text.ints])
     first = len(arrays) - len(cases)
     wrong = []
-    for w, f, g in zip(cases, found[first:], expected[first:], strict=True):
+    for w, f, g in zip(cases, actual[first:], expected[first:], strict=True):
         same = same_bits(f, g)
         if w.op in DOMAINS:
             with np.errstate(invalid="ignore"):
                 same |= ~DOMAINS[w.op](*arrays[:2])
         if not same.all():
             k = int(np.argmin(same))
-            given = [a[k] for a in arrays[:first]]
-            wrong.append((w, int((~same).sum()), given, f[k], g[k]))
+            inputs = [a[k] for a in arrays[:first]]
+            wrong.append((w, int((~same).sum()), inputs, f[k], g[k]))
     assert not wrong
 
 
 @pytest.mark.parametrize("cases", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
 def test_older_gpus_match_cpu_bitwise(cases):
     text = build_generated(elementwise_spec(cases))
-    made = ptx_of(text.source, text.signature, tasks=True, cc=(8, 0))
-    assert ".target sm_80" in made.text
-    assert f".entry {made.name}(" in made.text
+    kernel = ptx_of(text.source, text.signature, tasks=True, cc=(8, 0))
+    assert ".target sm_80" in kernel.text
+    assert f".entry {kernel.name}(" in kernel.text
 
 
 def test_calls_by_address_are_refused():
-    found = [w for w in elementwise_cases() if called(w)]
-    assert found
-    text = build_generated(elementwise_spec(found[:1]))
+    by_address = [w for w in elementwise_cases() if called(w)]
+    assert by_address
+    text = build_generated(elementwise_spec(by_address[:1]))
     with pytest.raises(CompileError, match="a GPU cannot call accnp_routine_special"):
         ptx_of(text.source, text.signature, tasks=True)
 
@@ -80,8 +80,8 @@ def test_remainders_are_exact(code):
     x, y = points(code, 4000, 1), points(code, 4000, 2)
     text = "def kernel(lo, hi, x, y, o):\n    for i in range(lo, hi):\n"
     text += "        o[i] = rem(x[i], y[i])\n"
-    made = ptx_of(text, (f"{code}*",) * 3, tasks=True)
+    kernel = ptx_of(text, (f"{code}*",) * 3, tasks=True)
     with np.errstate(all="ignore"):
         expected = np.fmod(x, y)
-    (_, _, found), _ = interpret(made, [x, y, np.zeros_like(x)], [x.size])
-    assert same_bits(found, expected).all()
+    (_, _, actual), _ = interpret(kernel, [x, y, np.zeros_like(x)], [x.size])
+    assert same_bits(actual, expected).all()

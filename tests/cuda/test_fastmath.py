@@ -23,12 +23,12 @@ def text(expression):
 
 @pytest.mark.parametrize("name", FAST)
 def test_functions_are_units(name):
-    made = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True, fastmath=True)
-    assert ".approx" in made.text
+    kernel = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True, fastmath=True)
+    assert ".approx" in kernel.text
     plain = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True)
-    (_, found), fast = interpret(made, [X, np.zeros_like(X)], [X.size])
+    (_, actual), fast = interpret(kernel, [X, np.zeros_like(X)], [X.size])
     expected = EXACT.get(name, getattr(np, name, None))(X.astype(np.float64))
-    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
     _, slow = interpret(plain, [X, np.zeros_like(X)], [X.size])
     assert fast.steps <= slow.steps
 
@@ -37,20 +37,20 @@ def test_functions_are_units(name):
 def test_functions_of_two_are_units(name):
     source = "def kernel(lo, hi, x, y, z):\n    for i in range(lo, hi):\n"
     source += f"        z[i] = {name}(x[i], y[i])\n"
-    made = ptx_of(source, ("f4*",) * 3, tasks=True, fastmath=True)
-    assert ".approx" in made.text
-    assert ".f64" not in made.text
+    kernel = ptx_of(source, ("f4*",) * 3, tasks=True, fastmath=True)
+    assert ".approx" in kernel.text
+    assert ".f64" not in kernel.text
     assert ".approx" not in ptx_of(source, ("f4*",) * 3, tasks=True).text
     y = np.where(np.arange(X.size) % 50, -X[::-1], np.inf).astype(np.float32)
     x = np.where(np.arange(X.size) % 100, X, np.inf).astype(np.float32)
-    (*_, found), _ = interpret(made, [x, y, np.zeros_like(X)], [X.size])
+    (*_, actual), _ = interpret(kernel, [x, y, np.zeros_like(X)], [X.size])
     expected = getattr(np, name)(x.astype(np.float64), y)
-    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
 
 
 def test_division_is_a_unit():
-    made = ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True, fastmath=True)
-    assert ".approx" in made.text or "div.full" in made.text
+    kernel = ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True, fastmath=True)
+    assert ".approx" in kernel.text or "div.full" in kernel.text
     assert "div.rn" in ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True).text
 
 

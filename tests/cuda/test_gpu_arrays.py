@@ -161,12 +161,12 @@ def test_several_devices_are_refused(fake):
 def test_data_dependent_sizes_keep_the_device_of_operands(fake):
     """The host makes them; they are where the operands were put."""
     x, gpu = there([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
-    for made in (
+    for outputs in (
         jnp.unique(x), jnp.unique(x, return_index=True, return_counts=True), jnp.nonzero(x),
         jnp.argwhere(x > 1), jnp.where(x > 1), jnp.union1d(x, x[:2]), jnp.setdiff1d(x, 1.0),
         jnp.intersect1d(x, x, return_indices=True), x[x > 0],
     ):  # fmt: skip
-        assert {d for y in jax.tree.leaves(made) for d in y.devices()} == {gpu}
+        assert {d for y in jax.tree.leaves(outputs) for d in y.devices()} == {gpu}
     np.testing.assert_array_equal(jnp.unique(x), [0, 1, 3])
     with pytest.raises(ValueError, match=r"union1d: .*on cuda:0 and .*on cpu:0.*device_put"):
         jnp.union1d(x, jax.device_put(x, jax.devices("cpu")[0]))
@@ -249,11 +249,11 @@ def test_an_elementwise_loop_is_one_launch(fake):
     expected = x
     f(x)
     before = fake.calls["launch"]
-    found = f(x)
+    actual = f(x)
     assert fake.calls["launch"] == before + 1
     for _ in range(7):
         expected = jnp.sin(expected) + 0.5
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_unsupported_operations_run_on_the_cpu(fake):
@@ -373,10 +373,10 @@ def test_dlpack_in(fake):
     assert x.device == jax.devices("gpu")[0]
     array[0, 0] = 7  # shared
     np.testing.assert_array_equal(x * 2, array * 2)
-    kept = weakref.ref(array)
+    reference = weakref.ref(array)
     del array, x
     assert jnp.from_dlpack(Other(np.ones(3)), copy=True).dtype == "float32"
-    assert kept() is None
+    assert reference() is None
     with pytest.raises(BufferError, match="must be C-contiguous"):
         jnp.from_dlpack(Other(np.ones((3, 2), "f4").T), copy=False)
     np.testing.assert_array_equal(jnp.from_dlpack(Other(np.ones((3, 2), "f4").T)), np.ones((2, 3)))
@@ -398,7 +398,7 @@ def test_exported_buffers_are_not_overwritten(fake, how):
     ours is left, and when it was donated."""
     values = np.arange(1 << 19, dtype="f4")
     x = (there(values) + 1).block_until_ready()
-    held = pool.from_dlpack(Reader(x))
+    exported = pool.from_dlpack(Reader(x))
     if how == "update":
         x = x.at[3].set(70)
     elif how == "map":
@@ -408,10 +408,10 @@ def test_exported_buffers_are_not_overwritten(fake, how):
     else:
         x = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + i, x), donate_argnums=0)(x)
     x.block_until_ready()
-    np.testing.assert_array_equal(held, values + 1)
+    np.testing.assert_array_equal(exported, values + 1)
     more = [(there(values) * k).block_until_ready() for k in (2, 3)]
-    np.testing.assert_array_equal(held, values + 1)
-    del held, more
+    np.testing.assert_array_equal(exported, values + 1)
+    del exported, more
 
 
 def test_exported_memory_lives_as_long_as_the_array(fake):
@@ -444,15 +444,15 @@ class Reader:
 
 def test_cuda_array_interface(fake):
     x = there(np.ones((2, 3), "f4")) + 1
-    said = x.__cuda_array_interface__
-    assert (said["shape"], said["typestr"], said["version"]) == ((2, 3), "<f4", 3)
-    assert said["data"] == (x.unsafe_buffer_pointer(), False)
+    interface = x.__cuda_array_interface__
+    assert (interface["shape"], interface["typestr"], interface["version"]) == ((2, 3), "<f4", 3)
+    assert interface["data"] == (x.unsafe_buffer_pointer(), False)
     assert not hasattr(jnp.ones(2), "__cuda_array_interface__")
     with pytest.raises(TypeError, match="does not have this dtype; got bfloat16"):
         x.astype(jnp.bfloat16).__cuda_array_interface__  # noqa: B018
 
     class Theirs:
-        __cuda_array_interface__ = said
+        __cuda_array_interface__ = interface
 
         def __array__(self, *_, **__):  # what the fake's library looks at
             return np.full((2, 3), 2, "f4")

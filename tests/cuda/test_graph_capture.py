@@ -134,13 +134,18 @@ def test_captured_library_calls_in_loops_run_without_python(gpu, name):
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for there in (x, jax.device_put(X.copy(), gpu)):
         before = Counter(calls)
-        found = jax.block_until_ready(g(there))
+        actual = jax.block_until_ready(g(there))
         if calls is not None:
-            made = Counter(calls) - before
-            assert made["graph"] >= least
-            assert not made["call"] + made["capture"] + made["load"] + made["upload"]
+            new_calls = Counter(calls) - before
+            assert new_calls["graph"] >= least
+            assert (
+                not new_calls["call"]
+                + new_calls["capture"]
+                + new_calls["load"]
+                + new_calls["upload"]
+            )
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, expected
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), actual, expected
         )
     np.testing.assert_array_equal(x, X)
     assert "captured as a CUDA graph" in str(jax.inspect(g)(x))
@@ -222,16 +227,16 @@ def test_concurrent_threads_use_separate_graphs(fake):
     starts = [X * k for k in range(1, 5)]
     expected = [np.asarray(jax.jit(sorts)(x)[1][1]) for x in starts]
     there = [jax.device_put(x, gpu) for x in starts]
-    found = [None] * 4
+    actual = [None] * 4
 
     def run(k):
         for _ in range(3):
-            found[k] = np.asarray(g(there[k])[1][1])
+            actual[k] = np.asarray(g(there[k])[1][1])
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
     [t.start() for t in threads]
     [t.join() for t in threads]
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 

@@ -71,18 +71,18 @@ def launch(text, arrays, ints, blocks, threads):
     source = numba_source(kernel)
     tokens = {b.name: f"{b.dtype.token}*" for b in kernel.buffers}
     signature = tuple([tokens.get(a.name, "i8") for a in kernel.parameters])
-    found = []
+    runs = []
     for program in (kernel, None):
-        made = ptx_of(source, signature, threads=threads, program=program)
+        ptx = ptx_of(source, signature, threads=threads, program=program)
         if ptxas():
-            assert refused([made.text]) == []
+            assert refused([ptx.text]) == []
         memory = Memory()
         places = [memory.put(a) for a in arrays]
-        Module(made.text).launch(made.name, blocks, threads, [*places, *ints], memory)
-        found.append([memory.get(p, a) for p, a in zip(places, arrays, strict=True)])
-    for one, other in zip(*found, strict=True):
+        Module(ptx.text).launch(ptx.name, blocks, threads, [*places, *ints], memory)
+        runs.append([memory.get(p, a) for p, a in zip(places, arrays, strict=True)])
+    for one, other in zip(*runs, strict=True):
         assert one.tobytes() == other.tobytes()
-    return found[0]
+    return runs[0]
 
 
 def test_a_block_shares_memory():

@@ -70,9 +70,9 @@ def test_loops_carry_vectors():
 def test_bools_are_loaded_as_bytes():
     x = np.random.default_rng(0).random(80) < 0.5
     arrays = [x, np.zeros(20, np.int32), np.zeros(40, bool)]
-    made = ptx_of(BOOLS, ("b1*", "i4*", "b1*", "i8"))
+    kernel = ptx_of(BOOLS, ("b1*", "i4*", "b1*", "i8"))
     for blocks, threads in ((1, 8), (2, 32)):
-        (_, y, z), _ = interpret(made, arrays, [20], blocks, threads)
+        (_, y, z), _ = interpret(kernel, arrays, [20], blocks, threads)
         total = x.reshape(20, 4).sum(1)
         np.testing.assert_array_equal(y, total)
         np.testing.assert_array_equal(z, np.stack([x[::4], total > 2], 1).ravel())
@@ -83,8 +83,8 @@ def test_kernels_that_others_call_share_memory_too():
     callees = (("total", ("f4*", "f4*")),)
     _, (total,) = read(HELPED, "f4*", "f4*", "i8", callees=callees)
     assert [b.length for b in total.shared] == [2]
-    made = ptx_of(HELPED, ("f4*", "f4*", "i8"), callees=callees, threads=64)
-    (_, y), _ = interpret(made, [x, np.zeros(3, np.float32)], [3], 2, 64)
+    kernel = ptx_of(HELPED, ("f4*", "f4*", "i8"), callees=callees, threads=64)
+    (_, y), _ = interpret(kernel, [x, np.zeros(3, np.float32)], [3], 2, 64)
     np.testing.assert_array_equal(y, x.reshape(3, 100).sum(1))
 
 

@@ -34,16 +34,16 @@ def test_results_match_cpu_bitwise(name, code):
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
     for spec, text in pairs:
         case = Case(spec)
-        found, expected = case.interpret(text), case.run_on_cpu(build_generated(spec))
-        for a, f, w in zip(case.arrays, found, expected, strict=True):
+        actual, expected = case.interpret(text), case.run_on_cpu(build_generated(spec))
+        for a, f, w in zip(case.arrays, actual, expected, strict=True):
             assert f.dtype == a.dtype
             if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):
                 assert same_bits(f, w).all()
             else:  # sums of another order
                 eps = float(jnp.finfo(a.dtype).eps) if a.dtype.kind not in "iub" else 0
                 assert np.allclose(f.astype("f8"), w.astype("f8"), rtol=eps, atol=eps)
-        made = ptx_of(text.source, text.signature, tasks=text.tasks, cc=(8, 0))
-        assert ".target sm_80" in made.text
+        kernel = ptx_of(text.source, text.signature, tasks=text.tasks, cc=(8, 0))
+        assert ".target sm_80" in kernel.text
 
 
 HALVES = [name for name, (case, *_) in sorted(CASES.items())
@@ -55,9 +55,9 @@ def test_every_operation_matches_cpu_bitwise(name, fake):
     """Indexing, scatters, sorts, scans, windows, products: all of the table that takes halves."""
     case, (device,) = CASES[name][0], jnp.devices("gpu")
     for code in ("f2", "e2"):
-        given = [np.asarray(x) for x in case.inputs]
-        given = [x.astype(code_dtype(code)) if x.dtype.kind == "f" else x for x in given]
-        arrays = [jnp.asarray(x) for x in given]
+        inputs = [np.asarray(x) for x in case.inputs]
+        inputs = [x.astype(code_dtype(code)) if x.dtype.kind == "f" else x for x in inputs]
+        arrays = [jnp.asarray(x) for x in inputs]
         try:
             expected = [np.asarray(x) for x in of(name, case, arrays)]
         except (TypeError, ValueError):  # an operation of wider types

@@ -23,11 +23,11 @@ def test_examples(capsys):
     for number, block in enumerate(BLOCKS):
         if block not in GPU:
             run(block, f"<kernels.md, example {number}>", scope)
-    said = capsys.readouterr().out
-    assert "['kernel_swish', 'mul', 'reduce_sum']" in said
-    assert "(1000, 1000)" in said
-    assert "of the time" in said
-    assert "<cuda kernel count (CUDA C)>" in said
+    output = capsys.readouterr().out
+    assert "['kernel_swish', 'mul', 'reduce_sum']" in output
+    assert "(1000, 1000)" in output
+    assert "of the time" in output
+    assert "<cuda kernel count (CUDA C)>" in output
 
 
 @pytest.mark.parametrize("number", range(len(GPU)))

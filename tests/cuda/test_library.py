@@ -41,9 +41,9 @@ def test_products_of_halves(fake, name, shape):
     a = jnp.asarray(RNG.normal(size=shape), name)
     b = jnp.asarray(RNG.normal(size=(*shape[:-2], 5, 6)), name)
     expected = np.asarray(a, "f4") @ np.asarray(b, "f4")
-    found = there(a) @ there(b)
-    assert found.dtype == name
-    np.testing.assert_allclose(np.asarray(found, "f4"), expected, rtol=1e-2, atol=1e-2)
+    actual = there(a) @ there(b)
+    assert actual.dtype == name
+    np.testing.assert_allclose(np.asarray(actual, "f4"), expected, rtol=1e-2, atol=1e-2)
     wide = jnp.matmul(there(a), there(b), preferred_element_type="float32")
     np.testing.assert_allclose(wide, expected, rtol=1e-5, atol=1e-5)
     # Made of TF32, which holds halves as they are; afterwards the mode is what it was.
@@ -75,9 +75,9 @@ def test_precision_of_products(fake):
 
 def test_types_that_the_library_lacks(fake):
     a = jnp.asarray(RNG.normal(size=(4, 4)), "float8_e4m3fn")
-    found = jnp.matmul(there(a), there(a), preferred_element_type="float32")
+    actual = jnp.matmul(there(a), there(a), preferred_element_type="float32")
     expected = np.asarray(a, "f4") @ np.asarray(a, "f4")
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [1, 3, cupy_calls.MAX_SEQUENTIAL_SYSTEMS + 1])
@@ -91,9 +91,9 @@ def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     b = RNG.normal(size=(count, n, 2) if left else (count, 2, n)).astype("f4")
     how = {"left_side": left, "lower": True, "transpose_a": transposed}
     before = dict(fake.calls)
-    found = lax.linalg.triangular_solve(there(a), there(b), **how)
+    actual = lax.linalg.triangular_solve(there(a), there(b), **how)
     expected = lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
     assert fake.calls["call"] == before.get("call", 0) + 1
     assert fake.calls["copy_out"] == before.get("copy_out", 0) + 1  # that of the last line
 
@@ -105,14 +105,14 @@ def test_cumulative_reductions(fake, name, reverse):
     x[1, 5] = np.nan
     for axis in range(3):
         for dtype in ("float32", "bfloat16"):
-            fold = getattr(lax, name)
+            cumulative = getattr(lax, name)
             a = jnp.asarray(x, dtype)
-            found, expected = fold(there(a), axis, reverse), fold(a, axis, reverse)
-            assert found.dtype == dtype
+            actual, expected = cumulative(there(a), axis, reverse), cumulative(a, axis, reverse)
+            assert actual.dtype == dtype
             close = np.testing.assert_array_equal
             if name == "cumlogsumexp":
                 close = lambda p, q: np.testing.assert_allclose(p, q, rtol=1e-2)  # noqa: E731
-            close(np.asarray(found, "f4"), np.asarray(expected, "f4"))
+            close(np.asarray(actual, "f4"), np.asarray(expected, "f4"))
     assert fake.calls["call"] == 6
 
 
@@ -127,10 +127,10 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
             return zeros.at[places].add(y)
 
         expected = add(zeros, y)
-        found = jax.jit(add)(there(zeros), there(y))
+        actual = jax.jit(add)(there(zeros), there(y))
         again = jax.jit(add)(there(zeros), there(y))
-        np.testing.assert_array_equal(found, again)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(actual, again)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-3)
         extents = [k.extent for k in jax.inspect(jax.jit(add))(there(zeros), there(y)).kernels]
         assert max(extents) >= 9 * 4 or extents == [93, 9]
     # Rows of a table, many of them apart: a thread for each column, in the order of the updates.
@@ -172,9 +172,9 @@ def test_cumulative_products_accumulate_in_float64(dtype):
             return np.stack([a, a * b, a * (b * c), a * (b * c) * d])
 
     x = np.array([1e-30, 1e30, 1e30, 1e-30], dtype)
-    found = cupy_calls.cumprod(Library, x, axis=0)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, [1e-30, 1, 1e30, 1], rtol=1e-6)
+    products = cupy_calls.cumprod(Library, x, axis=0)
+    assert products.dtype == dtype
+    np.testing.assert_allclose(products, [1e-30, 1, 1e30, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
@@ -192,9 +192,9 @@ def test_cumulative_extremes_keep_subnormals(name):
         ascontiguousarray, where, empty = np.ascontiguousarray, np.where, np.empty
         maximum, minimum = staticmethod(flushed(np.maximum)), staticmethod(flushed(np.minimum))
 
-    fold = np.maximum if name == "cummax" else np.minimum
+    ufunc = np.maximum if name == "cummax" else np.minimum
     x = RNG.choice([1e-45, 3e-40, -1e-45, -3e-40, 0, 2, -np.inf, np.inf], (5, 40)).astype("f4")
     x[1, 20], x[2, 30] = np.nan, -np.nan
     for axis in (0, 1):
-        found = getattr(cupy_calls, name)(Library, x, axis=axis)
-        np.testing.assert_array_equal(found, fold.accumulate(x, axis))
+        actual = getattr(cupy_calls, name)(Library, x, axis=axis)
+        np.testing.assert_array_equal(actual, ufunc.accumulate(x, axis))

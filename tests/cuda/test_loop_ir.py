@@ -119,10 +119,10 @@ def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
         new.kernel = program
         for blocks, shift in ((None, 0), (3, 0), (2, 8)):
             case.machines = []
-            found = case.interpret(
+            actual = case.interpret(
                 new, blocks, shift=shift, cc=(8, 0) if program is None else (9, 0)
             )
-            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
+            assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))
 
 
 @pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")

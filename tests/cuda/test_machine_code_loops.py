@@ -85,8 +85,8 @@ def same_twice(x):
 
 
 def constants(x):
-    held = jnp.asarray(ROWS[1])
-    return lax.fori_loop(0, 4, lambda i, c: turned(c) + held * i, x)
+    constant = jnp.asarray(ROWS[1])
+    return lax.fori_loop(0, 4, lambda i, c: turned(c) + constant * i, x)
 
 
 def kept(x):
@@ -138,13 +138,13 @@ def test_loops_run_without_python(gpu, name):
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for _ in range(2):
         before = Counter(calls)
-        found = jax.block_until_ready(g(x))
+        actual = jax.block_until_ready(g(x))
         if calls is not None:
-            made = Counter(calls) - before
-            assert made["launch"] == made["launch from a table"]
-            assert made["enter"] == 1
+            new_calls = Counter(calls) - before
+            assert new_calls["launch"] == new_calls["launch from a table"]
+            assert new_calls["enter"] == 1
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, expected
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), actual, expected
         )
     np.testing.assert_array_equal(x, X)
 
@@ -155,12 +155,12 @@ def marks_and_fetches(fake, f, *arguments):
     there = [jax.device_put(a, jax.devices("gpu")[0]) for a in arguments]
     for _ in range(2):
         before = Counter(fake.calls)
-        found = jax.block_until_ready(g(*there))
-        made = Counter(fake.calls) - before
+        actual = jax.block_until_ready(g(*there))
+        new_calls = Counter(fake.calls) - before
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, expected
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), actual, expected
         )
-    return made["mark"], made["fetch"]
+    return new_calls["mark"], new_calls["fetch"]
 
 
 def test_while_loop_fetches_its_condition_ahead(fake):
@@ -249,9 +249,9 @@ def test_a_loop_beside_library_calls(fake):
         return lax.fori_loop(0, 3, lambda i, c: turned(c) + a, x)
 
     expected = jax.jit(f)(X)
-    found = jax.jit(f)(jax.device_put(X, jax.devices("gpu")[0]))
+    actual = jax.jit(f)(jax.device_put(X, jax.devices("gpu")[0]))
     assert fake.calls["launch from a table"] >= 6
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
 
 
 def test_the_first_error_ends_a_table(fake, monkeypatch):
@@ -260,8 +260,8 @@ def test_the_first_error_ends_a_table(fake, monkeypatch):
     f(x).block_until_ready()
     calls = []
 
-    def refuse(*given, **_):
-        calls.append(given)
+    def refuse(*arguments, **_):
+        calls.append(arguments)
         raise RuntimeError("too many resources requested for launch")
 
     monkeypatch.setattr(fake, "launch", refuse)
@@ -282,9 +282,9 @@ def test_only_donatable_arguments_are_overwritten(fake):
     np.testing.assert_array_equal(new[0], BIG[1])
     np.testing.assert_allclose(total, BIG.sum() + 1, rtol=1e-5)
     small = jax.device_put(np.float32([1, 2]), gpu)  # shared by all who have these values
-    found, _ = f(small, jax.device_put(np.float32([1, 2]), gpu))
+    result, _ = f(small, jax.device_put(np.float32([1, 2]), gpu))
     np.testing.assert_array_equal(jax.device_put(np.float32([1, 2]), gpu), [1, 2])
-    np.testing.assert_array_equal(found, [2, 2])
+    np.testing.assert_array_equal(result, [2, 2])
 
 
 def test_advice_is_about_loops_of_python(fake):

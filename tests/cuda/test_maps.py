@@ -61,10 +61,10 @@ def test_results_match_cpu_bitwise(name):
         case = Case(spec)
         expected = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1, 3):
-            found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
-        found = case.interpret(text, shift=max(a.dtype.itemsize for a in spec.accesses))
-        assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
+            actual = case.interpret(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True)), blocks
+        actual = case.interpret(text, shift=max(a.dtype.itemsize for a in spec.accesses))
+        assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize(

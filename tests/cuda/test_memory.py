@@ -162,7 +162,7 @@ def test_gpu_is_unusable_after_a_fault(fake, monkeypatch, way):
     monkeypatch.setattr(fake, name, lost)
     with pytest.raises(RuntimeError, match="illegal memory access") as caught:
         np.asarray(f(x))
-    said = [note for note in caught.value.__notes__ if "restart it" in note]
-    assert len(said) == 1
-    assert "CUDA_LAUNCH_BLOCKING=1" in said[0]
+    notes = [note for note in caught.value.__notes__ if "restart it" in note]
+    assert len(notes) == 1
+    assert "CUDA_LAUNCH_BLOCKING=1" in notes[0]
     np.testing.assert_array_equal(jnp.ones(3) + 1, [2, 2, 2])  # the processor goes on

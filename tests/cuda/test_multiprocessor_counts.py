@@ -35,9 +35,9 @@ MANY = {
 def test_block_count_depends_on_the_gpu(name):
     f, x, waves = MANY[name]
     ((spec,),) = kernel_specs(f, x)
-    made = {card: build_grid_kernel(spec, wave) for card, wave in WAVES.items()}
-    assert len({t.source for t in made.values()}) == 1  # one PTX for all cards
-    for card, text in made.items():
+    kernels = {card: build_grid_kernel(spec, wave) for card, wave in WAVES.items()}
+    assert len({t.source for t in kernels.values()}) == 1  # one PTX for all cards
+    for card, text in kernels.items():
         if waves is not None:
             assert text.blocks == waves * WAVES[card]
         else:

@@ -52,7 +52,7 @@ def of(name, case, arrays):
 def older(monkeypatch):
     """The PTX for 8.0 of the kernels that are made for a fake GPU (9.0), by their names there. Both
     are lowered from one optimised module, which takes a fraction of compiling it again."""
-    made, here, make = {}, threading.local(), ptx.ptx_of
+    texts, here, make = {}, threading.local(), ptx.ptx_of
 
     def emit(text, linked, cpu):
         module = ptx_module.link_and_optimize(text, linked, cpu)
@@ -60,39 +60,39 @@ def older(monkeypatch):
         here.text = ptx_module.emit_ptx(copy, "sm_80")
         return ptx_module.emit_ptx(module, cpu)
 
-    def ptx_of(*given, **named):
+    def ptx_of(*arguments, **named):
         here.text = ""
-        found = make(*given, **named)
-        if found.name not in made:  # no text: it was in a cache
-            made[found.name] = here.text or make(*given, **{**named, "cc": (8, 0)}).text
-        return found
+        kernel = make(*arguments, **named)
+        if kernel.name not in texts:  # no text: it was in a cache
+            texts[kernel.name] = here.text or make(*arguments, **{**named, "cc": (8, 0)}).text
+        return kernel
 
     monkeypatch.setattr(ptx_module, "emit", emit)
     monkeypatch.setattr(device_steps, "ptx_of", ptx_of)
-    return made
+    return texts
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_operation(name, gpu, request):
-    made = {} if REAL else request.getfixturevalue("older")
+    texts = {} if REAL else request.getfixturevalue("older")
     with jax.enable_x64(True):
         for case in CASES[name][:MOST]:
             arrays = [jnp.asarray(x) for x in case.inputs]
             expected = [np.asarray(x) for x in of(name, case, arrays)]
             there = [jax.device_put(x, gpu) for x in arrays]
-            given = of(name, case, there)
-            assert all(a.devices() == {gpu} for a in given) or not there
-            assert [a.dtype for a in given] == [b.dtype for b in expected]
-            found = [np.asarray(a) for a in given]
+            outputs = of(name, case, there)
+            assert all(a.devices() == {gpu} for a in outputs) or not there
+            assert [a.dtype for a in outputs] == [b.dtype for b in expected]
+            actual = [np.asarray(a) for a in outputs]
             if name in TELL:
-                found, expected = TELL[name](*found), TELL[name](*expected)
-            for k, (a, b) in enumerate(zip(found, expected, strict=True)):
+                actual, expected = TELL[name](*actual), TELL[name](*expected)
+            for k, (a, b) in enumerate(zip(actual, expected, strict=True)):
                 bound = 1e-3 if b.dtype.itemsize < 8 else 1e-9
                 a, b = a.astype(wide(b)), b.astype(wide(b))
                 if k in PHASES.get(name, ()):
                     a, b = np.abs(a), np.abs(b)
                 np.testing.assert_allclose(a, b, rtol=bound, atol=bound)
-    for entry, text in made.items():
+    for entry, text in texts.items():
         assert ".target sm_80" in text, entry
 
 

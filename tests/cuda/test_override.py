@@ -62,9 +62,9 @@ def test_a_report_compares_values_and_times(x):
     assert same.original > 0
     assert same.edited > 0
     other = kernel.source.replace("exp_difference(", "exp_difference(f4(1.0000001) * ")
-    found = jax.override(kernel, other).report(softmax, x, runs=2)
-    assert not found.same
-    assert 0 < found.ulp < 16
+    report = jax.override(kernel, other).report(softmax, x, runs=2)
+    assert not report.same
+    assert 0 < report.ulp < 16
     with pytest.raises(ValueError, match="has no kernel like that"):
         jax.override(kernel, kernel.source).report(chain, x)
 
@@ -75,10 +75,10 @@ def test_a_kernel_is_a_file_that_runs_by_itself(x, f, tmp_path, capsys):
     file = tmp_path / "kernel.py"
     file.write_text(kernel.source)
     runpy.run_path(str(file), run_name="__main__")
-    said = capsys.readouterr().out
-    assert said.startswith("fake: ")
-    assert "median" in said
-    assert "argument 0 (f4*, " in said
+    output = capsys.readouterr().out
+    assert output.startswith("fake: ")
+    assert "median" in output
+    assert "argument 0 (f4*, " in output
     assert jax.override(kernel, file).report(f, x, runs=2).same
 
 

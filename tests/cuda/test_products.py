@@ -61,12 +61,12 @@ def test_types(dtype, gpu):
     with jax.enable_x64(True):
         a, b = (jnp.asarray(draw(*shape, dtype="c16" if "c" in dtype else "f8")).astype(dtype)
                 for shape in ((4, 30), (30, 5)))  # fmt: skip
-        found, expected = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
-        assert found.dtype == expected.dtype
+        actual, expected = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
+        assert actual.dtype == expected.dtype
         bound = {"f2": 2e-3, "bfloat16": 2e-2, "c8": 1e-5}.get(dtype, 1e-13)
         wide = "c16" if expected.dtype.kind == "c" else "f8"
-        found, expected = (np.asarray(x).astype(wide) for x in (found, expected))
-        np.testing.assert_allclose(found, expected, rtol=bound, atol=10 * bound)
+        actual, expected = (np.asarray(x).astype(wide) for x in (actual, expected))
+        np.testing.assert_allclose(actual, expected, rtol=bound, atol=10 * bound)
         if "f" in dtype and dtype != "f8":  # sums of halves as float32
             single = jnp.matmul(*on(gpu, a, b), preferred_element_type="float32")
             assert single.dtype == "float32"
@@ -135,15 +135,15 @@ def test_product_loops_run_without_python(name, gpu):
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for _ in range(2):
         before = Counter(calls)
-        found = jax.block_until_ready(g(*there))
+        actual = jax.block_until_ready(g(*there))
         if calls is not None:
-            made = Counter(calls) - before
-            assert made["product"] >= 3
-            assert made["launch"] == made["launch from a table"]
-            assert made["enter"] == 1  # all of it is one call of machine code
-            assert not made["call"]
+            new_calls = Counter(calls) - before
+            assert new_calls["product"] >= 3
+            assert new_calls["launch"] == new_calls["launch from a table"]
+            assert new_calls["enter"] == 1  # all of it is one call of machine code
+            assert not new_calls["call"]
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, expected
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), actual, expected
         )
     for x, y in zip(there, arrays, strict=True):
         np.testing.assert_array_equal(x, y)
@@ -155,9 +155,9 @@ def test_strided_operands_are_not_copied(fake):
         f, *arrays = LAYOUTS[name]
         before = Counter(fake.calls)
         np.asarray(jax.jit(f)(*on(gpu, *arrays)))
-        made = Counter(fake.calls) - before
-        assert made["product"] == 1, name
-        assert not made["call"], name
+        new_calls = Counter(fake.calls) - before
+        assert new_calls["product"] == 1, name
+        assert not new_calls["call"], name
 
 
 def test_other_layouts_are_copied_first(fake):
@@ -165,13 +165,13 @@ def test_other_layouts_are_copied_first(fake):
     for name in ("gaps along", "backwards"):
         f, *arrays = LAYOUTS[name]
         for dtype in ("f4", "f2", "c8"):
-            given = [x.astype(dtype) for x in arrays]
+            operands = [x.astype(dtype) for x in arrays]
             before = Counter(fake.calls)
-            found = np.asarray(jax.jit(f)(*on(gpu, *given)))
-            made = Counter(fake.calls) - before
-            assert (made["product"], made["call"]) == (1, 0), name
-            expected = f(*[x.astype("c16") for x in given])
-            np.testing.assert_allclose(found, expected, atol=0.02 if dtype == "f2" else 1e-5)
+            actual = np.asarray(jax.jit(f)(*on(gpu, *operands)))
+            new_calls = Counter(fake.calls) - before
+            assert (new_calls["product"], new_calls["call"]) == (1, 0), name
+            expected = f(*[x.astype("c16") for x in operands])
+            np.testing.assert_allclose(actual, expected, atol=0.02 if dtype == "f2" else 1e-5)
 
 
 def test_missing_cublas_falls_back_to_cupy(fake):
@@ -184,13 +184,13 @@ def test_missing_cublas_falls_back_to_cupy(fake):
 
 
 def test_precision_selects_the_algorithm(fake, monkeypatch):
-    asked, gemm = [], fake._gemm
+    compute_types, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
-        lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
+        lambda *arguments: compute_types.append(arguments[-2]) or gemm(*arguments)))  # fmt: skip
     a, b = on(jax.devices("gpu")[0], A, B)
     for precision in (None, "highest", "high", "tensorfloat32"):
         np.asarray(jnp.matmul(a, b, precision=precision))
-    assert asked == [68, 68, 77, 77]
+    assert compute_types == [68, 68, 77, 77]
 
 
 def test_failure_names_a_workaround(fake, monkeypatch):

@@ -74,8 +74,8 @@ def test_results_match_cpu_bitwise(name):
             assert "not_normal(" in text.source
             case = Case(spec, values=values)
             expected, rooms = case.run_on_cpu(build_generated(spec)), case.scratch
-            found = case.interpret(text)
-            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
+            actual = case.interpret(text)
+            assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))
             assert all(same_bits(x, rooms[k]).all() for k, x in case.scratch.items())
 
 
@@ -83,8 +83,8 @@ def test_results_match_cpu_bitwise(name):
 def test_product_matches_cpu_bitwise(axis, gpu):
     x = in_turn(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
     expected = np.asarray(jnp.asarray(x).prod(axis))
-    found = np.asarray(jax.device_put(x, gpu).prod(axis))
-    assert same_bits(found, expected).all()
+    actual = np.asarray(jax.device_put(x, gpu).prod(axis))
+    assert same_bits(actual, expected).all()
     there = jax.device_put(np.ascontiguousarray(x.transpose(2, 1, 0)), gpu)
     assert same_bits(np.asarray(there.transpose(2, 1, 0).prod(axis)), expected).all()
 

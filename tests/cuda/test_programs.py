@@ -172,8 +172,8 @@ def test_program(name, way, gpu):
     f, *args = PROGRAMS[name]
     expected = jax.tree.map(np.asarray, f(*jax.tree.map(jnp.asarray, args)))
     there = jax.device_put(args, gpu)
-    found = (f if way == "eager" else jax.jit(f))(*there)
-    for x in jax.tree.leaves(found):
+    actual = (f if way == "eager" else jax.jit(f))(*there)
+    for x in jax.tree.leaves(actual):
         if x.committed:
             assert x.devices() == {gpu}
-    compare(found, expected, name in LOOSE)
+    compare(actual, expected, name in LOOSE)

@@ -29,10 +29,10 @@ SIGNATURE = ("f4*", "f4*", "i8")
 
 
 def test_every_index_runs_once_for_any_grid():
-    made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+    kernel = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.arange(100, dtype=np.float32)
     for blocks, threads in ((1, 1), (1, 32), (3, 64), (7, 96)):
-        (_, y), _ = interpret(made, [x, np.zeros_like(x)], [100, 2], blocks, threads)
+        (_, y), _ = interpret(kernel, [x, np.zeros_like(x)], [100, 2], blocks, threads)
         np.testing.assert_array_equal(y, x * x + 2)
 
 
@@ -55,11 +55,11 @@ def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
         monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         before = counters.compiles
-        made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+        kernel = ptx_of(SQUARE, SIGNATURE, tasks=True)
         assert counters.compiles == before + 1
         monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         hits = counters.disk_hits
-        assert ptx_of(SQUARE, SIGNATURE, tasks=True) == made
+        assert ptx_of(SQUARE, SIGNATURE, tasks=True) == kernel
         assert (counters.compiles, counters.disk_hits) == (before + 1, hits + 1)
 
 
@@ -87,9 +87,9 @@ def kernel(lo, hi, x, y):
 
 
 def test_a_kernel_calls_another():
-    made = ptx_of(CALLING, ("f4*", "f4*"), tasks=True, callees=(("half", ("f4*", "f4*")),))
+    kernel = ptx_of(CALLING, ("f4*", "f4*"), tasks=True, callees=(("half", ("f4*", "f4*")),))
     x = np.arange(40, dtype=np.float32)
-    (_, y), _ = interpret(made, [x, np.zeros_like(x)], [40])
+    (_, y), _ = interpret(kernel, [x, np.zeros_like(x)], [40])
     np.testing.assert_array_equal(y, x * np.float32(1.5))
 
 
@@ -106,18 +106,18 @@ def test_arithmetic_is_rounded_step_by_step():
 
 
 def test_interpreter_checks_what_gpus_ignore():
-    made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+    kernel = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.ones(10, np.float32)
     with pytest.raises(PTXError, match="out of bounds"):
-        interpret(made, [x, np.zeros(9, np.float32)], [10, 0])
+        interpret(kernel, [x, np.zeros(9, np.float32)], [10, 0])
     with pytest.raises(PTXError, match="takes 4 arguments"):
-        interpret(made, [x, x], [10])
+        interpret(kernel, [x, x], [10])
     with pytest.raises(PTXError, match="blocks of 256"):
-        interpret(made, [x, x], [10, 0], 1, 512)
+        interpret(kernel, [x, x], [10, 0], 1, 512)
     memory = Memory()
     a = memory.put(x)
     with pytest.raises(PTXError, match="not aligned"):
-        Module(made.text).launch(made.name, 1, 32, [a + 2, a, 4, 0], memory)
+        Module(kernel.text).launch(kernel.name, 1, 32, [a + 2, a, 4, 0], memory)
 
 
 OPERATIONS = """
@@ -164,9 +164,9 @@ def kernel(lo, hi, x, y):
     for i in range(lo, hi):
         y[i] = bent(x[i])
 """
-    made = ptx_of(text, ("f8*", "f8*"), tasks=True)
+    kernel = ptx_of(text, ("f8*", "f8*"), tasks=True)
     x = np.linspace(-1, 1, 40)
-    (_, y), _ = interpret(made, [x, np.zeros_like(x)], [40])
+    (_, y), _ = interpret(kernel, [x, np.zeros_like(x)], [40])
     np.testing.assert_array_equal(y, x * 6)
 
 

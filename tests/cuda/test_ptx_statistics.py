@@ -89,9 +89,9 @@ if os.environ.get("ACCNP_UPDATE_STATISTICS"):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_statistics_match_the_file(name):
     expected = stored()[name]
-    found = statistics_of(name)
-    assert found[0] <= expected[0] * 1.15
-    assert found[1:] == expected[1:]
+    actual = statistics_of(name)
+    assert actual[0] <= expected[0] * 1.15
+    assert actual[1:] == expected[1:]
 
 
 def test_stored_kernel_facts_meet_limits():

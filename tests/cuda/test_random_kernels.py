@@ -42,8 +42,8 @@ def check(p, seed):
     for k, spec in enumerate(kernel_specs(p)):
         case = Case(spec, seed)
         expected = case.run_on_cpu(build_generated(spec))
-        found = case.interpret(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
-        for a, b in zip(found, expected, strict=True):
+        actual = case.interpret(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
+        for a, b in zip(actual, expected, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
 
 

@@ -89,8 +89,8 @@ def test_results_match_cpu_bitwise(name):
         expected = case.run_on_cpu(build_generated(spec))
         parts = case.scratch
         for blocks in (None, 1):
-            found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
+            actual = case.interpret(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True)), blocks
             for k, x in case.scratch.items():
                 assert same_bits(x, parts[k]).all()
 
@@ -107,8 +107,8 @@ def test_signed_zeros_and_nan(reduction):
     ((spec, text),) = grid_kernels(lambda x: getattr(x, reduction)(1), f4(60, 100))
     case = Case(spec, values=numbers)
     expected = case.run_on_cpu(build_generated(spec))
-    found = case.interpret(text)
-    assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
+    actual = case.interpret(text)
+    assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))
 
 
 def loads_of(text):
@@ -169,10 +169,10 @@ def test_multiplication_by_inverse_matches_division_bitwise():
     x = np.concatenate([any_x, half, -half, near, np.nextafter(near, d), np.repeat(edges, 10)])
     d = np.concatenate([any_d, n + n, -6 * n, d, d, np.tile(edges, 10)], dtype=np.float32)
     source = "def kernel(x, d, y):\n    k = thread()\n    y[k] = divided(x[k], inverse(d[k]))\n"
-    made = ptx_of(source, ("f4*",) * 3)
+    kernel = ptx_of(source, ("f4*",) * 3)
     memory = Memory()
     places = [memory.put(a) for a in (x, d, x)]
-    Module(made.text).launch(made.name, x.size // 100, 100, places, memory)
+    Module(kernel.text).launch(kernel.name, x.size // 100, 100, places, memory)
     with np.errstate(all="ignore"):
         assert same_bits(memory.get(places[2], x), x / d).all()
 
@@ -192,5 +192,5 @@ def test_rows_of_doubles_stay_in_registers(length):
         ((_, text),) = grid_kernels(layer_norm, x, g, g)
     assert text.signature[:4] == ("f8*",) * 4
     assert text.threads == 32 * -(-length // 1024)
-    made = ptx_of(text.source, text.signature, threads=text.threads, program=text.kernel)
-    assert not ptxas() or spilled(made.text) < 128
+    kernel = ptx_of(text.source, text.signature, threads=text.threads, program=text.kernel)
+    assert not ptxas() or spilled(kernel.text) < 128

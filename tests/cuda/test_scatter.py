@@ -30,15 +30,15 @@ def test_results_match_cpu_bitwise(dtype, width, gpu):
             return [getattr(start.at[i], way)(u) for way in WAYS for start in (x, fresh)]
 
         expected = jax.jit(f)(x, ROWS, rows)
-        found = jax.jit(f)(*[jax.device_put(jnp.asarray(v), gpu) for v in (x, ROWS, rows)])
-        for k, (a, b) in enumerate(zip(found, expected, strict=True)):
+        actual = jax.jit(f)(*[jax.device_put(jnp.asarray(v), gpu) for v in (x, ROWS, rows)])
+        for k, (a, b) in enumerate(zip(actual, expected, strict=True)):
             assert same_bits(np.asarray(a), np.asarray(b)).all(), WAYS[k // 2]
 
 
 @pytest.mark.parametrize(("dtype", "atomics"), [("int32", 1), ("float32", 0), ("int8", 0)])
 def test_threads_share_updates(dtype, atomics, fake):
-    given = [np.zeros(50, dtype), ROWS, np.ones(80, dtype)]
-    there = [jax.device_put(x, jax.devices("gpu")[0]) for x in given]
+    arrays = [np.zeros(50, dtype), ROWS, np.ones(80, dtype)]
+    there = [jax.device_put(x, jax.devices("gpu")[0]) for x in arrays]
     kernels = jax.inspect(jax.jit(lambda x, i, u: x.at[i].add(u)))(*there).kernels
     (kernel,) = [k for k in kernels if "atomic_" in k.source or "from_" in k.source]
     assert len([x for x in kernel.ptx.split("\n") if "atom." in x or "red." in x]) == atomics

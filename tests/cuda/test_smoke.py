@@ -12,24 +12,24 @@ HARDWARE = {"a_users_text", "exchange_with_torch"}
 @pytest.mark.parametrize("name", [name for name in smoke.CHECKS if name not in HARDWARE])
 def test_checks_pass(fake, name, monkeypatch):
     monkeypatch.setattr(smoke, "LARGE", 1 << 12)  # the fake one is slow
-    found = smoke.one(name)
-    assert found["ok"], found["says"]
-    json.dumps(found, default=str)
+    outcome = smoke.one(name)
+    assert outcome["ok"], outcome["says"]
+    json.dumps(outcome, default=str)
     if name == "captured_calls":
-        said = found["says"]
+        messages = outcome["says"]
         for call in ("fft", "sort", "argsort", "top_k", "cumsum", "cummax", "searchsorted"):
-            assert "machine code" in said[call], said[call]
+            assert "machine code" in messages[call], messages[call]
         # Small ones are kernels of a block of threads, a large one calls cuSOLVER by its address.
         for call in ("cholesky", "solve", "svd", "large lu"):
-            assert "machine code" in said[call], said[call]
-        assert "cannot be captured" in said["large svd"]
+            assert "machine code" in messages[call], messages[call]
+        assert "cannot be captured" in messages["large svd"]
 
 
 def test_wrong_values_are_reported(fake, monkeypatch):
     monkeypatch.setattr(fake, "launch", lambda *_: None)
-    found = smoke.one("one_kernel")
-    assert not found["ok"]
-    assert "Mismatched elements" in found["says"]
+    outcome = smoke.one("one_kernel")
+    assert not outcome["ok"]
+    assert "Mismatched elements" in outcome["says"]
 
 
 def test_checks_report_a_missing_gpu(tmp_path, capsys):

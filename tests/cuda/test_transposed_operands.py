@@ -43,8 +43,8 @@ def test_results_match_cpu_bitwise(name):
         case = Case(spec)
         expected = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1):
-            found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
+            actual = case.interpret(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True)), blocks
 
 
 def test_loads_and_stores_of_a_warp_are_coalesced():

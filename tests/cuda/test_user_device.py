@@ -38,15 +38,15 @@ def warp(x, y):
     y[6, i] = cuda.eq_sync(ALL, i < 32)
     y[7, i] = cuda.ballot_sync(ALL, i % 32 < 5)
     y[8, i] = cuda.popc(cuda.match_any_sync(ALL, i % 3))
-    found, same = cuda.match_all_sync(ALL, i // 32)
-    y[9, i] = same and found != 0
+    mask, same = cuda.match_all_sync(ALL, i // 32)
+    y[9, i] = same and mask != 0
     cuda.syncwarp()
 
 
 def test_threads_of_a_warp(gpu):
     for dtype in (np.float32, np.int64):  # words of 64 bits go in two
         v = V.astype(dtype)
-        found = run(gpu, warp, v, out=jnp.ShapeDtypeStruct((10, N), v.dtype))
+        actual = run(gpu, warp, v, out=jnp.ShapeDtypeStruct((10, N), v.dtype))
         rows, lane, thirds = v.reshape(2, 32), np.arange(32), np.arange(N).reshape(2, 32) % 3
         alike = (thirds[:, :, None] == thirds[:, None]).sum(2)
         one = np.ones((2, 32))
@@ -55,7 +55,7 @@ def test_threads_of_a_warp(gpu):
             rows[:, np.where(lane < 30, lane + 2, lane)], rows[:, lane ^ 5],
             one, one * (rows > 42).any(1)[:, None], one, one * 31, alike, one,
         ])  # fmt: skip
-        np.testing.assert_array_equal(found, expected.reshape(10, N))
+        np.testing.assert_array_equal(actual, expected.reshape(10, N))
 
 
 @cuda.jit
@@ -127,7 +127,7 @@ def test_numbers(gpu, dtype):
             np.finfo(dtype).max,
             -np.finfo(dtype).tiny,
         ]
-        found = run(gpu, numbers, x, out=jnp.ShapeDtypeStruct((13, N), dtype))
+        actual = run(gpu, numbers, x, out=jnp.ShapeDtypeStruct((13, N), dtype))
         i = np.arange(N)
         with np.errstate(all="ignore"):
             part, whole = np.modf(x * np.float32(0.3))
@@ -142,7 +142,7 @@ def test_numbers(gpu, dtype):
         for k, row in enumerate(expected):
             row = np.asarray(row).astype(dtype)
             close = k in (4, 10)
-            np.testing.assert_allclose(found[k], row, rtol=2e-7 if close else 0, err_msg=str(k))
+            np.testing.assert_allclose(actual[k], row, rtol=2e-7 if close else 0, err_msg=str(k))
         x = V.astype(dtype)
         expected = [rounded(v * 0.5) + round(float(v), 1) for v in x]
         np.testing.assert_allclose(run(gpu, roundings, x), expected, rtol=1e-6)
@@ -164,10 +164,10 @@ def hasty(x, y):
 
 def test_fast_kernels(gpu):
     x = np.linspace(0.1, 3, N, dtype="f4")
-    found = run(gpu, hasty, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
+    actual = run(gpu, hasty, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
     logs = np.log(x) + np.log2(x) + np.log10(x)
     expected = [np.exp(x), logs, np.sin(x), np.cos(x), np.tan(x), x**1.5, x / (x + 1), np.tanh(x)]
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-5)
     text = ptx_of_user(hasty, [Argument(x.dtype, 1, True), Argument(x.dtype, 2)], N).text
     assert {"ex2", "lg2", "sin", "cos", "rcp", "tanh"} == set(re.findall(r"(\w+)\.approx", text))
 
@@ -206,8 +206,8 @@ def said(x, y):
 def test_grids_of_two_axes_and_memory_by_the_launch(gpu):
     x = V[:35].reshape(5, 7)
     expected = x + 100 * (np.arange(7) // 4)
-    found = run(gpu, places, x, grid=((2, 2), (4, 4)))
-    np.testing.assert_array_equal(found, expected)
+    actual = run(gpu, places, x, grid=((2, 2), (4, 4)))
+    np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(run(gpu, borrowed, V, grid=(1, N, 4 * N)), V[::-1])
 
 

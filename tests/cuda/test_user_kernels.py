@@ -61,10 +61,10 @@ def scaled(x, factor, y, shift):
 
 
 @cuda.jit
-def counts(x, found):
+def counts(x, bins):
     i = cuda.grid(1)
     if i < x.size:
-        cuda.atomic.add(found, x[i], 1)
+        cuda.atomic.add(bins, x[i], 1)
 
 
 def on(gpu, x):
@@ -115,10 +115,10 @@ def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
         return math.exp(x) if x < np.float32(0.5) else x * x
 
     expected = np.where(X < 0.5, np.exp(X), X * X)
-    made = jnp.jit(lambda x: bent(x) * 2)
-    np.testing.assert_allclose(made(on(gpu, X)), expected * 2, rtol=1e-6)
-    np.testing.assert_array_max_ulp(np.asarray(made(on(gpu, X))), np.asarray(made(X)), 4)
-    (kernel,) = jnp.inspect(made)(X).kernels
+    jitted = jnp.jit(lambda x: bent(x) * 2)
+    np.testing.assert_allclose(jitted(on(gpu, X)), expected * 2, rtol=1e-6)
+    np.testing.assert_array_max_ulp(np.asarray(jitted(on(gpu, X))), np.asarray(jitted(X)), 4)
+    (kernel,) = jnp.inspect(jitted)(X).kernels
     text = ptx_of(kernel.text, kernel.signature, tasks=True).text
     assert ".f64" not in text
     assert "fma.rn.f32" in text  # of exp; the user's own products and sums are apart
@@ -137,11 +137,11 @@ def test_a_function_with_loops_is_in_the_gpus_kernels(gpu):
         return 20
 
     re, im = np.linspace(-2, 1, 40, dtype=np.float32), np.linspace(-1, 1, 40, dtype=np.float32)
-    made = jnp.jit(lambda re, im: steps(re, im) + 1)
-    (kernel,) = jnp.inspect(made)(re, im).kernels
+    jitted = jnp.jit(lambda re, im: steps(re, im) + 1)
+    (kernel,) = jnp.inspect(jitted)(re, im).kernels
     assert ".f64" not in ptx_of(kernel.text, kernel.signature, tasks=True).text
-    np.testing.assert_array_equal(made(on(gpu, re), on(gpu, im)), made(re, im))
-    assert len(np.unique(made(re, im))) > 3
+    np.testing.assert_array_equal(jitted(on(gpu, re), on(gpu, im)), jitted(re, im))
+    assert len(np.unique(jitted(re, im))) > 3
 
 
 def lengths(x, y):
@@ -355,8 +355,8 @@ def test_a_text_in_cuda_c(fake):
     assert f.__name__ == "add_scaled"
     x, y = X[0], X[1]
     for _ in range(2):
-        made = f(on(gpu, x), on(gpu, y), 2.0, n=x.size)
-        np.testing.assert_array_equal(made, x + 2 * y)
+        result = f(on(gpu, x), on(gpu, y), 2.0, n=x.size)
+        np.testing.assert_array_equal(result, x + 2 * y)
     assert Library.made == 1
     assert "kernel_add_scaled[n=35] a b 2.0" in str(
         jnp.make_jaxpr(lambda x, y: f(x, y, 2.0, n=35))(x, y)

@@ -71,14 +71,14 @@ def test_key_depends_on_everything_that_the_function_reads(other):
 
 
 def test_closures():
-    def made(k):
+    def closure(k):
         @cuda.jit
         def f(x):
             x[0] = k
 
         return f
 
-    assert user_key(made(1)) == user_key(made(1)) != user_key(made(2))
+    assert user_key(closure(1)) == user_key(closure(1)) != user_key(closure(2))
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ F4 = Argument(np.dtype("f4"), 1)
 
 def test_cached_kernel_is_used_by_the_next_process(tmp_path):
     with cache_dir(str(tmp_path)):
-        made = ptx_of_user(kernel(), [F4, F4], 32)
+        first = ptx_of_user(kernel(), [F4, F4], 32)
         compiled, hits = counters.compiles, counters.disk_hits
-        assert ptx_of_user(kernel(), [F4, F4], 32) == made
+        assert ptx_of_user(kernel(), [F4, F4], 32) == first
         assert (counters.compiles, counters.disk_hits) == (compiled, hits + 1)
         for others in (
             ([F4, F4], 64),
@@ -113,7 +113,7 @@ def test_cached_kernel_is_used_by_the_next_process(tmp_path):
             ptx_of_user(kernel(), *others)
         assert counters.compiles == compiled + 4
         assert counters.disk_hits == hits + 1
-        assert ptx_of_user(kernel(SCALE=5.0), [F4, F4], 32).text != made.text
+        assert ptx_of_user(kernel(SCALE=5.0), [F4, F4], 32).text != first.text
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from accnp.config import config; config.update('cache_dir', sys.argv[1])\n"

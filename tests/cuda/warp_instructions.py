@@ -78,20 +78,24 @@ def _shfl(op: list[str], args: list[str], scope: Any) -> Step:
 
 
 def _vote(op: list[str], args: list[str], scope: Any) -> Step:
-    put, said, mask = scope.write(args[0]), scope.read(args[1], "pred"), scope.read(args[2], "b32")
+    put, predicate, mask = (
+        scope.write(args[0]),
+        scope.read(args[1], "pred"),
+        scope.read(args[2], "b32"),
+    )
 
     def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
         _whole(mask(m, c), "vote")
-        voices = np.broadcast_to(said(m, c), threads.shape)
+        voices = np.broadcast_to(predicate(m, c), threads.shape)
         warp = m.warp[threads]
         ballot = np.zeros(len(m.width), np.uint32)
         np.bitwise_or.at(ballot, warp, voices.astype(np.uint32) << m.lane[threads])
         ayes = np.bincount(warp, voices, len(m.width))
-        found = {
+        outcome = {
             "ballot": ballot, "any": ayes > 0, "all": ayes == m.width,
             "uni": (ayes == 0) | (ayes == m.width),
         }[op[2]]  # fmt: skip
-        put(m, c, found[warp])
+        put(m, c, outcome[warp])
 
     return _together(exchange)
 
@@ -105,12 +109,12 @@ def _match(op: list[str], args: list[str], scope: Any) -> Step:
         values = np.broadcast_to(source(m, c), threads.shape)
         warp, bit = m.warp[threads], np.uint32(1) << m.lane[threads]
         same = (values[:, None] == values) & (warp[:, None] == warp)
-        found = (same * bit).sum(1, dtype=np.uint32)
+        matches = (same * bit).sum(1, dtype=np.uint32)
         if op[1] == "all":
             whole = same.sum(1) == m.width[warp]
-            found = np.where(whole, found, 0).astype(np.uint32)
+            matches = np.where(whole, matches, 0).astype(np.uint32)
             puts[-1](m, c, whole)
-        puts[0](m, c, found)
+        puts[0](m, c, matches)
 
     return _together(exchange)
 
@@ -120,9 +124,9 @@ def _active(op: list[str], args: list[str], scope: Any) -> Step:
 
     def step(m: Any, c: Any, at: int) -> None:
         threads = np.arange(m.n)[c]
-        found = np.zeros(len(m.width), np.uint32)
-        np.bitwise_or.at(found, m.warp[threads], np.uint32(1) << m.lane[threads])
-        put(m, c, found[m.warp[threads]])
+        active = np.zeros(len(m.width), np.uint32)
+        np.bitwise_or.at(active, m.warp[threads], np.uint32(1) << m.lane[threads])
+        put(m, c, active[m.warp[threads]])
 
     return step
 
@@ -136,7 +140,7 @@ def _text(m: Any, address: int) -> str:
 def printed(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
     """Print what threads say: a text as in C, and where the numbers for it lie."""
     for thread, form, place in zip(np.arange(m.n)[c], formats, places, strict=True):
-        one, at, said = np.array([thread]), int(place), []
+        one, at, values = np.array([thread]), int(place), []
         text = _text(m, int(form))
         for kind in re.findall(r"%(ll[du]|[fsd])", text):
             data, where = m.place(np.array([at]), one, 8, 8)
@@ -147,8 +151,8 @@ def printed(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
                 if kind == "s"
                 else word.view("f8" if kind == "f" else "i8")[0]
             )
-            said.append(value)
-        print(re.sub(r"%ll", "%", text) % tuple(said), end="")
+            values.append(value)
+        print(re.sub(r"%ll", "%", text) % tuple(values), end="")
 
 
 INSTRUCTIONS = {"shfl": _shfl, "vote": _vote, "match": _match, "activemask": _active}

@@ -30,9 +30,9 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_execution_modes_agree(name):
-    found = accnp.debug.compare(PROGRAMS[name], X)
-    assert found, found
-    assert "agree" in repr(found)
+    comparison = accnp.debug.compare(PROGRAMS[name], X)
+    assert comparison, comparison
+    assert "agree" in repr(comparison)
 
 
 def plain(x):
@@ -52,13 +52,13 @@ def wrong_sine():
 
 
 def test_a_wrong_reference_is_found_by_line(wrong_sine):
-    found = accnp.debug.compare(plain, X)
-    assert not found
-    (parting,) = found.partings
+    comparison = accnp.debug.compare(plain, X)
+    assert not comparison
+    (parting,) = comparison.partings
     assert (parting.way, parting.operation) == ("NumPy", "sin")
     line = plain.__code__.co_firstlineno + 2
     assert f"test_compare.py:{line}" in parting.line
-    assert "NumPy: sin, recorded at" in repr(found)
+    assert "NumPy: sin, recorded at" in repr(comparison)
     assert accnp.debug.compare(plain, X, rtol=1e-2)
 
 
@@ -67,13 +67,13 @@ def test_other_bits_are_found_at_the_first_operation_that_has_them(monkeypatch, 
     values = comparing._values
 
     def faulty(graph, outputs, arrays, how):
-        found = values(graph, outputs, arrays, how)
+        results = values(graph, outputs, arrays, how)
         if how == way and accnp.config.fusion_limit:
             for i, x in enumerate(outputs):
                 names = {n.op.name for n in comparing.with_outputs(graph, [x]).nodes}
                 if "sin" in names:
-                    found[i] = np.nextafter(found[i], np.float32(9))
-        return found
+                    results[i] = np.nextafter(results[i], np.float32(9))
+        return results
 
     monkeypatch.setattr(comparing, "_values", faulty)
     (parting,) = accnp.debug.compare(plain, X).partings
@@ -103,18 +103,18 @@ def test_an_operation_with_several_results_has_its_name():
     right = op.numpy
     object.__setattr__(op, "numpy", lambda *xs, **p: [right(*xs, **p)[0] * 2, *right(*xs, **p)[1:]])
     try:
-        found = accnp.debug.compare(lambda x: lax.sort((x, x), num_keys=1)[0], X[:, 0])
+        comparison = accnp.debug.compare(lambda x: lax.sort((x, x), num_keys=1)[0], X[:, 0])
     finally:
         object.__setattr__(op, "numpy", right)
-    assert [p.operation for p in found.partings] == ["sort"]
+    assert [p.operation for p in comparison.partings] == ["sort"]
 
 
 @pytest.mark.parametrize(
     "f", [lambda x: (x**3).sum(), lambda x: x.T @ x[::-1] ** 2, lambda x: jnp.fft.fft(x, axis=0)]
 )
 def test_sums_that_cancel_are_not_reported(f):
-    found = accnp.debug.compare(f, X)  # is odd
-    assert found, found
+    comparison = accnp.debug.compare(f, X)  # is odd
+    assert comparison, comparison
 
 
 def test_untraceable_functions_are_refused():
@@ -163,15 +163,15 @@ STATIC = {
 @pytest.mark.parametrize("name", STATIC)
 def test_static_arguments_of_a_jitted_function_stay_static(name):
     f, args, kwargs = STATIC[name]
-    found = accnp.debug.compare(f, *args, **kwargs)
-    assert found, found
-    assert found.operations >= 1
+    comparison = accnp.debug.compare(f, *args, **kwargs)
+    assert comparison, comparison
+    assert comparison.operations >= 1
 
 
 def test_keyword_arguments_are_traced():
-    found = accnp.debug.compare(lambda x, *, y: x + y["a"] * 2, X, y={"a": X})
-    assert found
-    assert found.operations == 2
+    comparison = accnp.debug.compare(lambda x, *, y: x + y["a"] * 2, X, y={"a": X})
+    assert comparison
+    assert comparison.operations == 2
 
 
 def test_static_arguments_must_be_hashable():
@@ -206,17 +206,17 @@ CALLBACKS = {
 
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_callbacks_agree(name):
-    found = accnp.debug.compare(CALLBACKS[name], X)
-    assert found, found
-    assert "agree" in repr(found)
+    comparison = accnp.debug.compare(CALLBACKS[name], X)
+    assert comparison, comparison
+    assert "agree" in repr(comparison)
 
 
 def test_a_callback_with_other_results_in_each_call_is_found():
     calls = iter(range(100))
     call = lambda v: v + np.float32(next(calls))  # noqa: E731
-    found = accnp.debug.compare(lambda x: accnp.pure_callback(call, SCALAR, x) * 2, 1.0)
-    assert [p.way for p in found.partings] == [*comparing.WAYS, "NumPy"]
-    assert {p.operation for p in found.partings} == {"pure_callback"}
+    comparison = accnp.debug.compare(lambda x: accnp.pure_callback(call, SCALAR, x) * 2, 1.0)
+    assert [p.way for p in comparison.partings] == [*comparing.WAYS, "NumPy"]
+    assert {p.operation for p in comparison.partings} == {"pure_callback"}
 
 
 def test_nondeterministic_functions_are_found():
@@ -238,5 +238,5 @@ def test_random_functions_of_keys_agree(name):
         key, inner = accnp.random.split(key)
         return key, accnp.random.permutation(inner, x), accnp.random.gamma(key, x[:, 0] + 3)
 
-    found = accnp.debug.compare(f, KEYS[name], X)
-    assert found, found
+    comparison = accnp.debug.compare(f, KEYS[name], X)
+    assert comparison, comparison

@@ -33,9 +33,9 @@ def test_a_jitted_function(x):
     assert all(s.kernel and s.runs == 6 and s.seconds > 0 for s in plan.steps)
     assert sum(s.nbytes for s in plan.steps) >= 2 * x.nbytes
     assert plan.steps[0].share > 0
-    (found,) = e.traces
-    assert "since this is its first call" in found
-    assert HERE in found
+    (trace,) = e.traces
+    assert "since this is its first call" in trace
+    assert HERE in trace
     assert "5 of 6 jitted calls found a known signature" in e.caches
     assert e.advice == []
 
@@ -119,8 +119,8 @@ def test_advice_on_an_accidental_float64(x):
         (text,) = e.advice
         assert "float32 became float64" in text
         assert HERE in text
-        asked = jnp.explain(jnp.jit(lambda x: x * jnp.ones((), x.dtype)), x)
-    assert asked.advice == []
+        explicit = jnp.explain(jnp.jit(lambda x: x * jnp.ones((), x.dtype)), x)
+    assert explicit.advice == []
 
 
 OWN_WIDE = {
@@ -142,8 +142,8 @@ def test_no_advice_on_conversions_within_functions(x, x64):
             for g in (f, jnp.jit(f)):
                 assert not [t for t in jnp.explain(g, x).advice if "became" in t], name
         if x64:
-            asked = jnp.explain(lambda x: jnp.sum(x.astype(float) ** 2).astype(x.dtype), x)
-            assert not [t for t in asked.advice if "became" in t]
+            explanation = jnp.explain(lambda x: jnp.sum(x.astype(float) ** 2).astype(x.dtype), x)
+            assert not [t for t in explanation.advice if "became" in t]
             wide = jnp.linspace(0, 1, x.size, dtype=jnp.float64)
             e = jnp.explain(jnp.jit(lambda x, y: (jnp.std(x) * y).astype(jnp.float32)), x, wide)
             (text,) = e.advice
@@ -229,8 +229,8 @@ def test_the_page_is_one_file_with_a_picture(x, tmp_path):
     assert tags.open == []
     assert tags.fetched == []
     assert tags.seen.count("svg") == 1
-    for wanted in ("page_of_less_than", "fft is a library call", "streaming copy", "Caches"):
-        assert wanted in text
+    for phrase in ("page_of_less_than", "fft is a library call", "streaming copy", "Caches"):
+        assert phrase in text
 
 
 def test_text_has_every_section(x):

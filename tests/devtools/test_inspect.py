@@ -58,8 +58,8 @@ def test_the_text_has_every_part():
     assert repr(i) == text
     assert text.startswith("softmax(x: float32[5,7])\n")
     titles = [line for line in text.splitlines() if line.startswith("-- ")]
-    found = [t.strip("- ").split()[0].strip(":") for t in titles]
-    assert found == ["graph", "program", "fusion", "plan", "kernel", "launches"]
+    headings = [t.strip("- ").split()[0].strip(":") for t in titles]
+    assert headings == ["graph", "program", "fusion", "plan", "kernel", "launches"]
     assert str(i.jaxpr) in text
     assert i.kernels[0].text.rstrip() in text
     assert "%1: float32[5] = reduce_max %0 [axes=(1,)]" in text
@@ -287,9 +287,9 @@ def test_wrong_targets():
 def rectangles(svg, inside):
     """The frames (inside=False) or boxes of a picture, as (left, top, right, bottom)."""
     root = ElementTree.fromstring(svg)
-    found = root.iter(f"{SVG}g") if inside else [root]
+    parents = root.iter(f"{SVG}g") if inside else [root]
     out = []
-    for parent in found:
+    for parent in parents:
         for r in parent.findall(f"{SVG}rect"):
             if r.get("width") == "100%":
                 continue

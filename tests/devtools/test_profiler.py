@@ -26,11 +26,11 @@ def work(x):
 @pytest.fixture
 def timeline():
     x = jnp.ones((500, 500)).block_until_ready()
-    with profiler.profile() as found:
+    with profiler.profile() as recorded:
         float(work(x))
         float(jnp.jit(lambda x: work(x))(x))
         np.asarray(jnp.sort(x, axis=1))
-    return found
+    return recorded
 
 
 def test_kinds_of_events(timeline):
@@ -46,23 +46,23 @@ def test_kinds_of_events(timeline):
 def test_the_trace_is_what_chrome_and_perfetto_read(timeline, tmp_path):
     for name in ("t.json", "t.json.gz"):
         data = timeline.save(tmp_path / name).read_bytes()
-        found = json.loads(gzip.decompress(data) if name.endswith("gz") else data)
-        spans = [e for e in found["traceEvents"] if e["ph"] == "X"]
+        trace = json.loads(gzip.decompress(data) if name.endswith("gz") else data)
+        spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
         assert len(spans) == len(timeline.events)
         assert all(e["dur"] >= 0 and e["pid"] == os.getpid() for e in spans)
         launch = next(e for e in spans if (e["cat"] == "launch" and "sqrt" in json.dumps(e)) or 1)
         assert launch["args"] is not None
-        names = [e for e in found["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"]
+        names = [e for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"]
         assert {e["tid"] for e in spans} <= {e["tid"] for e in names}
 
 
 def test_kernels_have_bytes_and_a_share_of_the_bandwidth(timeline):
     kernels = timeline.kernels()
-    fold = next(k for k in kernels if "reduce_sum" in k.name)
-    assert fold.count == 2
-    assert fold.nbytes >= 2 * 1_000_000
-    assert fold.rate > 0
-    assert fold.share > 0
+    reduction = next(k for k in kernels if "reduce_sum" in k.name)
+    assert reduction.count == 2
+    assert reduction.nbytes >= 2 * 1_000_000
+    assert reduction.rate > 0
+    assert reduction.share > 0
     text = timeline.summary()
     assert "a streaming copy moves" in text
     assert "functions traced" in text
@@ -73,11 +73,11 @@ def test_work_on_the_stream_and_waits_are_seen(monkeypatch):
     x = jnp.arange(8.0).block_until_ready()
     f(x).block_until_ready()
     monkeypatch.setattr(engine, "ASYNC", 0)
-    held = threading.Event()
+    release = threading.Event()
     with profiler.profile() as timeline:
-        engine.default_stream().submit(held.wait)
+        engine.default_stream().submit(release.wait)
         y = f(x)
-        threading.Timer(0.05, held.set).start()
+        threading.Timer(0.05, release.set).start()
         y.block_until_ready()
     waits = [e for e in timeline.events if e.kind == "wait"]
     assert max(e.seconds for e in waits) > 0.01
@@ -176,15 +176,15 @@ def test_annotate_function():
 
 
 def test_memory_profile_names_the_line(tmp_path):
-    kept = jnp.zeros((1000, 333)) + 1
-    kept.block_until_ready()
+    live = jnp.zeros((1000, 333)) + 1
+    live.block_until_ready()
     profiler.save_device_memory_profile(tmp_path / "m.prof")
     data = gzip.decompress((tmp_path / "m.prof").read_bytes())
     assert os.path.basename(__file__).encode() in data
     assert b"test_memory_profile_names_the_line" in data
     assert data.startswith(b"\x0a")  # field 1 of pprof's Profile: a type of sample
     sizes = [v for k, v in session_memory().items() if "test_memory_profile" in k]
-    assert sum(n for _, n in sizes) >= kept.nbytes
+    assert sum(n for _, n in sizes) >= live.nbytes
 
 
 @pytest.mark.parametrize("block", [jnp.explain, profiler.profile])
@@ -201,9 +201,9 @@ def test_interrupt_at_block_end_stops_profiling(block):
                 raise KeyboardInterrupt
             return line
 
-        kept = block()  # or it would be dropped while lines are counted
+        profiling = block()  # or it would be dropped while lines are counted
         with contextlib.suppress(KeyboardInterrupt):
-            with kept:
+            with profiling:
                 sys.settrace(lambda *_: line)
             sys.settrace(None)
         sys.settrace(None)

@@ -266,10 +266,10 @@ def test_limits():
             first, second = dtypes.iinfo(name), jnp.iinfo(getattr(jnp, name))
             assert (first.min, first.max, first.bits) == (second.min, second.max, second.bits)
     for name in ("float16", "bfloat16", "float32", "complex64", "float64"):
-        found, real = dtypes.finfo(name), dtypes.finfo(name).dtype
+        limits, real = dtypes.finfo(name), dtypes.finfo(name).dtype
         for field in ("eps", "max", "min", "smallest_normal", "tiny", "epsneg", "resolution"):
-            assert type(getattr(found, field)) is float
-        assert np.asarray(found.max, real) == found.max
+            assert type(getattr(limits, field)) is float
+        assert np.asarray(limits.max, real) == limits.max
     assert dtypes.iinfo(3).dtype == np.int64
     with pytest.raises(ValueError, match=r"inexact|finfo"):  # text of NumPy to 2.4, of later ones
         dtypes.finfo("int32")
@@ -287,10 +287,10 @@ def test_to_inexact(x64):
         if name in SUB_BYTE_INTS:  # jax has no square root of these; ours is float32
             assert dtypes.to_inexact(dtypes.DTYPES[name]) == np.float32
             continue
-        given = dtypes.canonicalize_dtype(name)
+        canonical = dtypes.canonicalize_dtype(name)
         assert (
-            dtypes.to_inexact(given)
-            == jax.eval_shape(jnp.sqrt, jax.ShapeDtypeStruct((), given)).dtype
+            dtypes.to_inexact(canonical)
+            == jax.eval_shape(jnp.sqrt, jax.ShapeDtypeStruct((), canonical)).dtype
         )
 
 
@@ -310,10 +310,23 @@ def test_64_bit_arrays_after_disabling_x64():
         wide = [v for _ in range(2) for v in (x + 1, 1 - x, x * anp.ones(3), anp.sum(x), n / n)]
         assert {str(v.dtype) for v in wide} == {"float64"}
         assert str((n + 1).dtype) == "int64"
-    kept = [x.T, x[0], x.at[0].add(1.5), anp.sort(x), anp.concatenate([x, x]), x * x, -x, x @ x.T]
-    kept += [accnp.jit(lambda v: v * v)(x), accnp.grad(lambda v: (v * v).sum())(x), anp.asarray(x)]
-    kept += [anp.sin(x), x / x, n / n, anp.exp(n), anp.arctan2(x, x)]
-    assert {str(v.dtype) for v in kept} == {"float64"}
+    results = [
+        x.T,
+        x[0],
+        x.at[0].add(1.5),
+        anp.sort(x),
+        anp.concatenate([x, x]),
+        x * x,
+        -x,
+        x @ x.T,
+    ]
+    results += [
+        accnp.jit(lambda v: v * v)(x),
+        accnp.grad(lambda v: (v * v).sum())(x),
+        anp.asarray(x),
+    ]
+    results += [anp.sin(x), x / x, n / n, anp.exp(n), anp.arctan2(x, x)]
+    assert {str(v.dtype) for v in results} == {"float64"}
     narrowed = [x * anp.ones(3), anp.sum(x), x.mean(), anp.cumsum(x), x + n, x + 1, 1 - x]
     narrowed += [x.astype(float), anp.median(x), anp.linalg.norm(x), anp.where(x > 1, x, 0)]
     narrowed += [accnp.jit(anp.sum)(x), accnp.nn.softmax(x), accnp.nn.log_softmax(n)]

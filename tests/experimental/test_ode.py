@@ -23,12 +23,12 @@ def doubles():
 
 
 def test_matches_scipy(doubles):
-    found = odeint(pendulum, START, TIMES, 2.0)
+    actual = odeint(pendulum, START, TIMES, 2.0)
     expected = scipy.integrate.solve_ivp(
         lambda t, y: [y[1], -2 * np.sin(y[0]) - 0.1 * t * y[1]],
         (0, 3), START, t_eval=TIMES, rtol=1e-11, atol=1e-12,
     )  # fmt: skip
-    np.testing.assert_allclose(found, expected.y.T, atol=1e-7)
+    np.testing.assert_allclose(actual, expected.y.T, atol=1e-7)
 
 
 def test_adjoint_derivatives(doubles):
@@ -36,18 +36,18 @@ def test_adjoint_derivatives(doubles):
         return (odeint(pendulum, y, t, a) ** 2).sum()
 
     at = [START, TIMES, np.array(2.0)]
-    for k, found in enumerate(accnp.grad(loss, (0, 1, 2))(*at)):
+    for k, gradient in enumerate(accnp.grad(loss, (0, 1, 2))(*at)):
         for place in np.ndindex(at[k].shape):
             step = np.zeros(at[k].shape)
             step[place] = 1e-5
             more, less = ([*at[:k], at[k] + s, *at[k + 1 :]] for s in (step, -step))
             expected = (float(loss(*more)) - float(loss(*less))) / 2e-5
-            np.testing.assert_allclose(float(found[place]), expected, atol=1e-5)
+            np.testing.assert_allclose(float(gradient[place]), expected, atol=1e-5)
 
 
 def test_times_that_are_equal():
-    found = odeint(lambda y, t: -y, jnp.array([2.0]), jnp.array([0.0, 0.0, 1.0]))
-    np.testing.assert_allclose(found[:, 0], [2, 2, 2 * np.exp(-1)], rtol=1e-5)
+    actual = odeint(lambda y, t: -y, jnp.array([2.0]), jnp.array([0.0, 0.0, 1.0]))
+    np.testing.assert_allclose(actual[:, 0], [2, 2, 2 * np.exp(-1)], rtol=1e-5)
 
 
 def test_integers_among_arguments():

@@ -48,10 +48,10 @@ def test_batches():
     np.testing.assert_allclose(turned.todense(), stacked.swapaxes(1, 2))
     with pytest.raises(NotImplementedError, match="batches"):
         mats.transpose((1, 0, 2))
-    found = accnp.vmap(lambda d, i: sparse.BCOO((d, i), shape=(3, 4)) @ jnp.ones(4))(
+    actual = accnp.vmap(lambda d, i: sparse.BCOO((d, i), shape=(3, 4)) @ jnp.ones(4))(
         mats.data, mats.indices
     )
-    np.testing.assert_allclose(found, stacked.sum(-1))
+    np.testing.assert_allclose(actual, stacked.sum(-1))
 
 
 def test_products_and_sums_of_batches():
@@ -60,7 +60,7 @@ def test_products_and_sums_of_batches():
     mats = sparse.BCOO.fromdense(dense, n_batch=1)
     v, w = (rng.standard_normal(n).astype(np.float32) for n in (4, (4, 5)))
     three, two = (rng.standard_normal(n).astype(np.float32) for n in ((2, 4, 5), (6, 3)))
-    for found, expected in [
+    for actual, expected in [
         (mats @ v, dense @ v),
         (mats @ w, dense @ w),
         (mats @ three, dense @ three),
@@ -75,19 +75,19 @@ def test_products_and_sums_of_batches():
         (mats[1].todense(), dense[1]),
         (mats.sum_duplicates().todense(), dense),
     ]:
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     numbers = (((2,), (1,)), ((0,), (0,)))
-    found = sparse.bcoo_dot_general(mats, jnp.asarray(three), dimension_numbers=numbers)
-    np.testing.assert_allclose(found, dense @ three, rtol=1e-5)
+    actual = sparse.bcoo_dot_general(mats, jnp.asarray(three), dimension_numbers=numbers)
+    np.testing.assert_allclose(actual, dense @ three, rtol=1e-5)
     gradient = accnp.grad(lambda d: (mats.with_data(d) @ v).sum())(mats.data)
     rows, columns = np.nonzero(dense[1])
     np.testing.assert_allclose(gradient[1, : len(rows)], v[columns], rtol=1e-6)
-    found = accnp.jit(lambda m: m @ v)(mats)
-    np.testing.assert_allclose(found, dense @ v, rtol=1e-5, atol=1e-6)
+    actual = accnp.jit(lambda m: m @ v)(mats)
+    np.testing.assert_allclose(actual, dense @ v, rtol=1e-5, atol=1e-6)
 
 
 def test_nse_must_be_static_under_jit():
     with pytest.raises(accnp.errors.ConcretizationTypeError, match="nse"):
         accnp.jit(lambda x: sparse.BCOO.fromdense(x).data)(A)
-    found = accnp.jit(lambda x: sparse.BCOO.fromdense(x, nse=4))(A)
-    np.testing.assert_allclose(found.todense(), A)
+    matrix = accnp.jit(lambda x: sparse.BCOO.fromdense(x, nse=4))(A)
+    np.testing.assert_allclose(matrix.todense(), A)

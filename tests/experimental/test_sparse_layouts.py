@@ -40,9 +40,9 @@ def broadcast(x, shape, axes):
     return np.broadcast_to(x.reshape(wide), shape)
 
 
-def described(found, layout):
+def described(result, layout):
     """Dense values, and the layout of sparse arrays where it is asked for."""
-    parts = found if isinstance(found, tuple) else (found,)
+    parts = result if isinstance(result, tuple) else (result,)
     names = ("n_batch", "n_sparse", "n_dense", "nse") if layout else ()
     return [[dense(x), *[getattr(x, name) for name in names]] for x in parts]
 
@@ -109,8 +109,8 @@ def test_broadcast_in_dim(x, kinds, shape, axes):
         return m.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=axes)
 
     agree(call)
-    found = dense(call(ours, accnp))
-    np.testing.assert_array_equal(found, broadcast(x, shape, axes))
+    actual = dense(call(ours, accnp))
+    np.testing.assert_array_equal(actual, broadcast(x, shape, axes))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_repeated_sparse_axes(x, shape, axes):
         out = ours.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=axes)
         expected = broadcast(x, shape, axes)
         np.testing.assert_array_equal(dense(out), expected)
-        found = ours.sparsify(lambda m: accnp.lax.broadcast_in_dim(m, shape, axes))(mat)
-        np.testing.assert_array_equal(dense(found), expected)
+        actual = ours.sparsify(lambda m: accnp.lax.broadcast_in_dim(m, shape, axes))(mat)
+        np.testing.assert_array_equal(dense(actual), expected)
 
 
 @pytest.mark.parametrize("kinds", [(0, 0), (1, 0), (0, 1), (1, 1)])
@@ -183,8 +183,8 @@ def test_sampled_products():
     for number, (numbers, places) in enumerate(cases):
 
         def call(m, jax, numbers=numbers, places=places):
-            given = [jax.numpy.array(v) for v in (x, y, places)]
-            return m.bcoo_dot_general_sampled(*given, dimension_numbers=numbers)
+            arguments = [jax.numpy.array(v) for v in (x, y, places)]
+            return m.bcoo_dot_general_sampled(*arguments, dimension_numbers=numbers)
 
         agree(call, number=number)
 
@@ -233,8 +233,8 @@ def test_plain_matrices(kind):
     assert repr(mat) == f"{kind}(float32[4, 5], nse={np.count_nonzero(A)})"
     with pytest.raises(NotImplementedError, match="two sparse"):
         mat @ mat
-    slope = accnp.grad(lambda d: (mat.with_data(d) @ V).sum())(mat.data)
-    assert slope.shape == mat.data.shape
+    gradient = accnp.grad(lambda d: (mat.with_data(d) @ V).sum())(mat.data)
+    assert gradient.shape == mat.data.shape
 
 
 @pytest.mark.parametrize("kind", ["coo", "csr"])
@@ -281,9 +281,9 @@ def test_jacobians(name):
 
     agree(call)
     v = jnp.array(V)
-    found = getattr(ours, name)(lambda m: jnp.sin(m @ v))(ours.BCOO.fromdense(A))
+    actual = getattr(ours, name)(lambda m: jnp.sin(m @ v))(ours.BCOO.fromdense(A))
     expected = (
         np.einsum("i,ij,k->ikj", np.cos(A @ V), np.ones_like(A), np.ones(4)) * np.eye(4)[..., None]
     )
     expected = expected * V * (A != 0)
-    np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense(actual), expected, rtol=1e-5, atol=1e-6)

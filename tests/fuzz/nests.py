@@ -35,9 +35,9 @@ class Nest:
         with `reverse` one that reverse mode can go through."""
         if reverse and not self.reverse:
             self.reverse = True
-            found = self.inner(depth)
+            nested = self.inner(depth)
             self.reverse = False
-            return found
+            return nested
         down = depth - 1
         if down and self.random.random() < 0.2:
             down = self.random.randint(0, down)

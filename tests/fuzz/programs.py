@@ -63,10 +63,10 @@ class Step:
     params: dict
 
     def __repr__(self):
-        given = ", ".join(
+        arguments = ", ".join(
             [f"v{i}" for i in self.inputs] + [f"{k}={v}" for k, v in self.params.items()]
         )
-        return f"{self.op}({given})"
+        return f"{self.op}({arguments})"
 
 
 @dataclass
@@ -372,8 +372,10 @@ class _Maker:
         op = "reduce_" + self.pick(REDUCE[a.dtype.kind])
         y = self.step(op, x, axes=axes)
         if y is not None and self.chance(2):  # back over the row, as in softmax
-            kept = tuple(d for d in range(a.ndim) if d not in axes)
-            return self.step("broadcast_in_dim", y, shape=a.shape, broadcast_dimensions=kept)
+            remaining_axes = tuple(d for d in range(a.ndim) if d not in axes)
+            return self.step(
+                "broadcast_in_dim", y, shape=a.shape, broadcast_dimensions=remaining_axes
+            )
         return y
 
     def iota(self):
@@ -441,12 +443,14 @@ class _Maker:
         a = self.avals[x]
         first = self.source.integer(0, a.ndim - 1)
         axes = tuple(range(first, a.ndim)) if not self.chance(3) else (first,)
-        kept = tuple(d for d in range(a.ndim) if d not in axes)
+        remaining_axes = tuple(d for d in range(a.ndim) if d not in axes)
         for _ in range(self.source.integer(1, 2)):
             m = self.step(self.pick(["reduce_max", "reduce_sum", "reduce_min"]), x, axes=axes)
             if m is None:
                 return None
-            wide = self.step("broadcast_in_dim", m, shape=a.shape, broadcast_dimensions=kept)
+            wide = self.step(
+                "broadcast_in_dim", m, shape=a.shape, broadcast_dimensions=remaining_axes
+            )
             x = self.step(self.pick(["sub", "max", "add"]), x, wide)
             if x is not None and not self.p.exact:
                 x = self.step("exp", self.step("neg", self.step("abs", x)))
@@ -473,15 +477,15 @@ class _Maker:
                     before
                 )  # a refused step leaves what it had fitted: dead code is part of the test
         p = self.p
-        made = list(range(len(p.leaves), len(self.avals)))
-        if not made:
+        computed = list(range(len(p.leaves), len(self.avals)))
+        if not computed:
             self.step("copy" if self.avals[0].dtype.kind != "" else "", 0)
-            made = [len(self.avals) - 1]
-        p.outputs = [made[-1]]
+            computed = [len(self.avals) - 1]
+        p.outputs = [computed[-1]]
         for _ in range(self.source.integer(0, 2)):
             p.outputs.append(self.pick(list(range(len(self.avals)))))
         for _ in range(self.source.integer(0, 2)):
-            p.held.append(self.pick(made))
+            p.held.append(self.pick(computed))
         if self.chance(3):
             p.looked.append(self.pick(list(range(len(p.steps)))))
         if self.chance(3):

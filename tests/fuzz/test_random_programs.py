@@ -87,10 +87,10 @@ def check_runs(p):
     if p.exact:
         for i, (a, b) in enumerate(zip(ways.by_numpy(p), expected, strict=True)):
             assert ways.same_values(a, b), f"NumPy has {a}, op by op {b}, for v{i} of {p!r}"
-    found, held = ways.by_eager(p)
+    outputs, held_values = ways.by_eager(p)
     for way, places, values in (
-        ("eager", p.outputs, found),
-        ("held", p.held, held),
+        ("eager", p.outputs, outputs),
+        ("held", p.held, held_values),
         ("jit", p.outputs, ways.by_jit(p)),
     ):
         for i, actual in zip(places, values, strict=True):

@@ -13,20 +13,20 @@ SEEDS = range(40)
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
 
 
-def evaluated(library, texts, given):
+def evaluated(library, texts, operands):
     """What each text gives: leaves with weak types, or the class of the refusal."""
     jnp = library.numpy
-    scope = {"jax": library, "lax": library.lax, "jnp": jnp, "np": np, **given}
-    found, kept = [], []
+    scope = {"jax": library, "lax": library.lax, "jnp": jnp, "np": np, **operands}
+    results, weak_types = [], []
     for text in texts:
         try:
             leaves = [jnp.asarray(x) for x in library.tree.leaves(eval(text, scope))]
-            found.append(leaves)
-            kept.append([x.weak_type for x in leaves])
+            results.append(leaves)
+            weak_types.append([x.weak_type for x in leaves])
         except Exception as error:
-            found.append([])
-            kept.append(next(c for c in type(error).__mro__ if c.__module__ == "builtins"))
-    return found, kept
+            results.append([])
+            weak_types.append(next(c for c in type(error).__mro__ if c.__module__ == "builtins"))
+    return results, weak_types
 
 
 @pytest.fixture(scope="module")
@@ -34,22 +34,22 @@ def answers():
     texts, weak = [Texts(seed, 3).text for seed in SEEDS], []
 
     def run():
-        found, kept = evaluated(jax, texts, arrays())
-        weak.extend(kept)
-        return found
+        results, weak_types = evaluated(jax, texts, arrays())
+        weak.extend(weak_types)
+        return results
 
     with jax.enable_x64(True):
-        found = jax.jit(run, compiler_options=QUICK)()
-        return [(x, w, [np.asarray(v) for v in y]) for x, w, y in zip(texts, weak, found)]
+        compiled = jax.jit(run, compiler_options=QUICK)()
+        return [(x, w, [np.asarray(v) for v in y]) for x, w, y in zip(texts, weak, compiled)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_texts(seed, answers):
     text, weak, expected = answers[seed]
     with accnp.enable_x64(True):
-        (actual,), (kept,) = evaluated(accnp, [text], arrays())
+        (actual,), (weak_types,) = evaluated(accnp, [text], arrays())
         actual = [np.asarray(x) for x in actual]
-    assert kept == weak, text
+    assert weak_types == weak, text
     for a, b in zip(actual, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), text
         scale = np.max(np.abs(b), initial=1e-3)

@@ -107,8 +107,8 @@ class Texts:
         self.count += 1
         name = f"a{self.count}"
 
-        def part(found: re.Match[str]) -> str:
-            inner, bound = found[1], found[2]
+        def part(match: re.Match[str]) -> str:
+            inner, bound = match[1], match[2]
             more = {**known, bound: [name, name, *known[bound]]} if bound else known
             return self.make(inner, depth - 1, more)
 

@@ -97,11 +97,11 @@ def by_eager(p):
     """The outputs, lazily: what nobody holds is fused away."""
     values = recorded(p, with_literals(p, [from_numpy(x)._node for x in array_leaves(p)]), p.looked)
     outputs = [values[i] for i in p.outputs]
-    held = [values[i] for i in p.held]
+    held_arrays = [values[i] for i in p.held]
     del values
-    found = [np.array(engine.array_of(x)) for x in outputs]
-    late = [np.array(engine.array_of(x)) for x in held]
-    return found, late
+    results = [np.array(engine.array_of(x)) for x in outputs]
+    late = [np.array(engine.array_of(x)) for x in held_arrays]
+    return results, late
 
 
 def by_step(p):
@@ -191,8 +191,8 @@ def _kernel(step, slots, rng):
     for slot, nbytes in step.allocs:
         slots[slot] = (np.full(nbytes, 0xA5, np.uint8), np.zeros(nbytes, bool))
     for slot, source, nbytes, over in step.updated_slots:
-        given = slots[source]
-        slots[slot] = given if over else tuple(part[:nbytes].copy() for part in given)
+        buffers = slots[source]
+        slots[slot] = buffers if over else tuple(part[:nbytes].copy() for part in buffers)
     codes = [c[:-1] for c in step.text.signature if c.endswith("*")]
     pointers = []
     for (slot, offset), code in zip(step.pointers, codes, strict=True):
@@ -277,11 +277,11 @@ def by_plain(p, seed=0):
     plan, free = plan_of(p)
     leaves = array_leaves(p) + [np.array(engine.array_of(x)) for x in free]
     outs = run_plan_plainly(plan, [as_bytes(x) for x in leaves], seed)
-    found = []
+    results = []
     for (data, seen), aval in zip(outs, plan.out_avals, strict=True):
         assert seen[: aval.nbytes].all(), "an output element was never written"
-        found.append(data[: aval.nbytes].view(aval.dtype).reshape(aval.shape))
-    return found
+        results.append(data[: aval.nbytes].view(aval.dtype).reshape(aval.shape))
+    return results
 
 
 # --- comparing ---

@@ -189,8 +189,8 @@ def main():
     import jax
 
     EXPECTED.parent.mkdir(exist_ok=True)
-    found = {name: text(jax, name) for name in PROGRAMS}
-    EXPECTED.write_text(json.dumps(found, indent=1) + "\n")
+    texts = {name: text(jax, name) for name in PROGRAMS}
+    EXPECTED.write_text(json.dumps(texts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -135,16 +135,16 @@ def test_inverse(lib):
 
 def counted(lib, closed):
     """Count the primitives of a program and of those in it."""
-    found = Counter()
+    counts = Counter()
 
     def walk(jaxpr):
         for eqn in jaxpr.eqns:
-            found[eqn.primitive.name] += 1
+            counts[eqn.primitive.name] += 1
             for inner in lib.extend.core.jaxprs_in_params(eqn.params):
                 walk(inner)
 
     walk(closed.jaxpr)
-    return found
+    return counts
 
 
 def test_counting_primitives():
@@ -185,7 +185,7 @@ def flops(lib, jaxpr):
 
 
 def test_counting_flops():
-    found = []
+    flop_counts = []
     for lib in (jax, accnp):
         jnp = lib.numpy
 
@@ -197,9 +197,9 @@ def test_counting_flops():
 
         args = ([np.ones((4, 8), np.float32), np.ones((8, 2), np.float32)], M)
         grads = lib.make_jaxpr(lib.grad(lambda x, jnp=jnp: jnp.tanh(M @ x).sum()))(X)
-        found.append((flops(lib, lib.make_jaxpr(mlp)(*args).jaxpr), flops(lib, grads.jaxpr)))
-    assert found[0] == found[1]
-    assert found[0][0] > 300
+        flop_counts.append((flops(lib, lib.make_jaxpr(mlp)(*args).jaxpr), flops(lib, grads.jaxpr)))
+    assert flop_counts[0] == flop_counts[1]
+    assert flop_counts[0][0] > 300
 
 
 def multiplied(lib):
@@ -304,8 +304,10 @@ def forward_mode(lib):
                 out, tout = eqn.primitive.bind(*xs, **eqn.params), None
             else:
                 avals = [v.aval for v in eqn.invars]
-                given = [ad.Zero(a) if t is None else t for t, a in zip(ts, avals, strict=True)]
-                out, tout = ad.primitive_jvps[eqn.primitive](xs, given, **eqn.params)
+                instantiated = [
+                    ad.Zero(a) if t is None else t for t, a in zip(ts, avals, strict=True)
+                ]
+                out, tout = ad.primitive_jvps[eqn.primitive](xs, instantiated, **eqn.params)
             env[eqn.outvars[0]] = (out, None if type(tout) is ad.Zero else tout)
         out, tout = read(jaxpr.outvars[0])
         return out, tout, skipped
@@ -314,7 +316,7 @@ def forward_mode(lib):
 
 
 def test_forward_mode_with_symbolic_zeros():
-    found = []
+    results = []
     for lib in (jax, accnp):
         jnp = lib.numpy
 
@@ -322,8 +324,8 @@ def test_forward_mode_with_symbolic_zeros():
             scale = jnp.sin(w) * 3.0  # no derivative flows here
             return jnp.tanh(x * scale) + lib.lax.reduce_max(w, axes=(0,)) * x
 
-        found.append(forward_mode(lib)(f, (X, X + 1), (np.ones_like(X), None)))
-    (a, ta, na), (b, tb, nb) = found
+        results.append(forward_mode(lib)(f, (X, X + 1), (np.ones_like(X), None)))
+    (a, ta, na), (b, tb, nb) = results
     assert na == nb == 3
     np.testing.assert_allclose(a, b, rtol=1e-6)
     np.testing.assert_allclose(ta, tb, rtol=1e-5)
@@ -362,11 +364,11 @@ def closing(lib, kind, x, w):
 @pytest.mark.parametrize("kind", ["plain", "jit", "linearize"])
 def test_derivatives_with_respect_to_closed_over_values(lib, kind):
     f = partial(closing, lib, kind)
-    slope = lib.grad(f, argnums=1)(0.5, 3.0)
-    assert slope != 0
-    assert np.isclose(slope, (f(0.5, 3.01) - f(0.5, 2.99)) / 0.02, rtol=1e-3)
-    assert np.isclose(lib.grad(lib.jit(f), argnums=1)(0.5, 3.0), slope)
-    assert np.isclose(lib.jvp(partial(f, 0.5), (3.0,), (2.0,))[1], 2 * slope)
+    gradient = lib.grad(f, argnums=1)(0.5, 3.0)
+    assert gradient != 0
+    assert np.isclose(gradient, (f(0.5, 3.01) - f(0.5, 2.99)) / 0.02, rtol=1e-3)
+    assert np.isclose(lib.grad(lib.jit(f), argnums=1)(0.5, 3.0), gradient)
+    assert np.isclose(lib.jvp(partial(f, 0.5), (3.0,), (2.0,))[1], 2 * gradient)
 
 
 @LIBRARIES

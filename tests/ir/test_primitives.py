@@ -167,8 +167,8 @@ def test_rules_by_helpers(lib):
     )
     ad.defbilinear(p, lambda ct, x, y: p.bind(ct, y), lambda ct, x, y: p.bind(x, ct))
     batching.defbroadcasting(p)
-    got = lib.grad(lambda x, y: p.bind(x, y).sum(), argnums=(0, 1))(X, Y)
-    np.testing.assert_allclose(got, (Y, X), rtol=1e-6)
+    gradients = lib.grad(lambda x, y: p.bind(x, y).sum(), argnums=(0, 1))(X, Y)
+    np.testing.assert_allclose(gradients, (Y, X), rtol=1e-6)
     np.testing.assert_allclose(lib.vmap(p.bind, (0, 0))(X, Y), X * Y, rtol=1e-6)
 
     q = lib.extend.core.Primitive("softened")
@@ -439,8 +439,8 @@ def test_arrays_of_one_number_are_constants_as_others_are(lib):
         return x * 2.0 + sum(zeros[:3]) + zeros[0] + zeros[3] + jnp.array(3.0)
 
     def outer(y):
-        made = jnp.zeros(())
-        closed = lib.make_jaxpr(lambda x: lib.jit(lambda x: x * made)(x) + y)(X)
+        zero = jnp.zeros(())
+        closed = lib.make_jaxpr(lambda x: lib.jit(lambda x: x * zero)(x) + y)(X)
         seen.append(len(closed.consts))
         return lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0]
 
@@ -451,8 +451,8 @@ def test_arrays_of_one_number_are_constants_as_others_are(lib):
         lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0], 2 * X + 3, rtol=1e-6
     )
     ones = [jnp.int32(1)] * 4
-    got = lib.core.eval_jaxpr(closed.jaxpr, ones, X)[0]
-    np.testing.assert_allclose(got, 2 * X + 8, rtol=1e-6)
+    result = lib.core.eval_jaxpr(closed.jaxpr, ones, X)[0]
+    np.testing.assert_allclose(result, 2 * X + 8, rtol=1e-6)
     np.testing.assert_allclose(lib.jit(outer)(1.0), np.ones(4))
     assert seen == [2]
 

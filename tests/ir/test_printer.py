@@ -254,5 +254,5 @@ def test_non_array_arguments_are_named():
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap", "mean"])
 def test_a_jaxpr_of_pad(mode):
     closed = accnp.make_jaxpr(lambda x: accnp.numpy.pad(x, 1, mode=mode))(M)
-    got = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, M)[0]
-    np.testing.assert_array_equal(got, np.pad(M, 1, mode=mode))
+    padded = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, M)[0]
+    np.testing.assert_array_equal(padded, np.pad(M, 1, mode=mode))

@@ -169,9 +169,9 @@ def sklearn_programs() -> dict[str, Program]:
 
     def fitted(estimator: Any, method: str, target: Any) -> Program:
         def program(a: Convert) -> Any:
-            made: Any = sklearn.clone(estimator)
-            made.fit(a(FEATURES), *([] if target is None else [a(target)]))
-            return getattr(made, method)(a(FEATURES))
+            fitted_estimator: Any = sklearn.clone(estimator)
+            fitted_estimator.fit(a(FEATURES), *([] if target is None else [a(target)]))
+            return getattr(fitted_estimator, method)(a(FEATURES))
 
         return program
 

@@ -23,8 +23,8 @@ def optax():
 
     @jax.jit
     def step(w, state):
-        loss, slope = jax.value_and_grad(lambda w: optax.huber_loss(DATA @ w, TARGET).mean())(w)
-        updates, state = optimizer.update(slope, state, w)
+        loss, gradient = jax.value_and_grad(lambda w: optax.huber_loss(DATA @ w, TARGET).mean())(w)
+        updates, state = optimizer.update(gradient, state, w)
         return optax.apply_updates(w, updates), state, loss
 
     for _ in range(20):
@@ -45,8 +45,8 @@ def equinox():
         def loss(model):
             return jnp.mean((jax.vmap(model)(DATA)[:, 0] - TARGET) ** 2)
 
-        value, slope = eqx.filter_value_and_grad(loss)(model)
-        updates, state = optimizer.update(slope, state)
+        value, gradient = eqx.filter_value_and_grad(loss)(model)
+        updates, state = optimizer.update(gradient, state)
         return eqx.apply_updates(model, updates), state, value
 
     for _ in range(10):
@@ -75,8 +75,8 @@ def flax_linen():
             )  # fmt: skip
             return jnp.mean((y[:, 0] - TARGET) ** 2), changed
 
-        (value, changed), slope = jax.value_and_grad(loss, has_aux=True)(variables["params"])
-        params = jax.tree.map(lambda p, g: p - 0.05 * g, variables["params"], slope)
+        (value, changed), gradient = jax.value_and_grad(loss, has_aux=True)(variables["params"])
+        params = jax.tree.map(lambda p, g: p - 0.05 * g, variables["params"], gradient)
         return {"params": params, **changed}, value
 
     for i in range(5):
@@ -106,8 +106,8 @@ def flax_nnx():
         def loss(model):
             return jnp.mean((model(DATA)[:, 0] - TARGET) ** 2)
 
-        value, slope = nnx.value_and_grad(loss)(model)
-        optimizer.update(model, slope)
+        value, gradient = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, gradient)
         return value
 
     losses = [step(model, optimizer) for _ in range(5)]
@@ -124,15 +124,15 @@ def diffrax():
     @jax.jit
     @jax.value_and_grad
     def final(a):
-        found = diffrax.diffeqsolve(
+        solution = diffrax.diffeqsolve(
             diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, 3.0, 0.1, jnp.array([1.0, 0.0]), a,
             saveat=diffrax.SaveAt(ts=jnp.linspace(0, 3, 5)),
             stepsize_controller=diffrax.PIDController(rtol=1e-5, atol=1e-5),
         )  # fmt: skip
-        return jnp.sum(found.ys**2)
+        return jnp.sum(solution.ys**2)
 
-    value, slope = final(2.0)
-    return {"value": value, "slope": slope}
+    value, gradient = final(2.0)
+    return {"value": value, "slope": gradient}
 
 
 def lineax():
@@ -249,8 +249,8 @@ def haiku():
 
     f = hk.without_apply_rng(hk.transform(net))
     params = f.init(jax.random.PRNGKey(0), DATA)
-    slope = jax.jit(jax.grad(lambda p: jnp.sum(f.apply(p, DATA) ** 2)))(params)
-    return {"output": f.apply(params, DATA), "slope": jax.tree.leaves(slope)[0]}
+    gradients = jax.jit(jax.grad(lambda p: jnp.sum(f.apply(p, DATA) ** 2)))(params)
+    return {"output": f.apply(params, DATA), "slope": jax.tree.leaves(gradients)[0]}
 
 
 def jaxtyping():

@@ -27,18 +27,18 @@ def plain(x):
 
 
 def main(out, *names):
-    found = {}
+    outcomes = {}
     for name in names or PROGRAMS:
         begin = time.perf_counter()
         try:
             results = {key: plain(x) for key, x in PROGRAMS[name]().items()}
-            found[name] = {"results": results}
+            outcomes[name] = {"results": results}
         except Exception:
-            found[name] = {"error": traceback.format_exc()}
-        found[name]["seconds"] = round(time.perf_counter() - begin, 2)
-        print(name, found[name]["seconds"], "error" in found[name], flush=True)
+            outcomes[name] = {"error": traceback.format_exc()}
+        outcomes[name]["seconds"] = round(time.perf_counter() - begin, 2)
+        print(name, outcomes[name]["seconds"], "error" in outcomes[name], flush=True)
     with open(out, "w") as file:
-        json.dump(found, file, indent=1)
+        json.dump(outcomes, file, indent=1)
 
 
 if __name__ == "__main__":

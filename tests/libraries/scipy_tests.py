@@ -53,8 +53,8 @@ def scipy_folder() -> Path:
 def test_files() -> list[str]:
     """Return the files with tests that take the fixture `xp`."""
     root = scipy_folder()
-    found = sorted(root.rglob("test_*.py"))
-    return [str(f.relative_to(root)) for f in found if _USES_FIXTURE.search(f.read_text())]
+    files = sorted(root.rglob("test_*.py"))
+    return [str(f.relative_to(root)) for f in files if _USES_FIXTURE.search(f.read_text())]
 
 
 def run(file: str, jobs: int, limit: int) -> Counts:

@@ -23,9 +23,9 @@ def test_programs_have_the_results_of_numpy(library: str, least: int) -> None:
     command = [sys.executable, str(HERE / "array_api_programs.py"), library]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {name: fault for name, fault in found.items() if fault} == {}
-    assert len(found) >= least
+    faults = json.loads(done.stdout)
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+    assert len(faults) >= least
 
 
 def test_arrays_have_the_namespace_of_jax() -> None:

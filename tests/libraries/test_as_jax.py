@@ -57,10 +57,10 @@ def test_star_imports_and_submodules_without_an_import(switched):
 
 @pytest.mark.parametrize("module", [*names.MODULES, *names.NAMES])
 def test_everything_in_the_tables_can_be_imported(switched, module):
-    found = importlib.import_module(module)
-    assert isinstance(found, finder.AliasModule)
+    alias = importlib.import_module(module)
+    assert isinstance(alias, finder.AliasModule)
     for name in names.NAMES.get(module, ()):
-        getattr(found, name)
+        getattr(alias, name)
 
 
 def test_missing_names_raise_import_error(switched):
@@ -130,11 +130,11 @@ def test_arrays_that_were_pickled_under_jax_are_loaded(dtype):
 
     data = pickle.dumps({"a": jnp.arange(3).astype(dtype), "weak": jnp.asarray(2.0)})
     with accnp.as_jax(replace=True):
-        found = pickle.loads(data)
-    assert type(found["a"]) is accnp.Array
-    assert found["a"].dtype == dtype
-    assert found["a"].astype(int).tolist() == [0, 1, 2]
-    assert found["weak"].weak_type
+        loaded = pickle.loads(data)
+    assert type(loaded["a"]) is accnp.Array
+    assert loaded["a"].dtype == dtype
+    assert loaded["a"].astype(int).tolist() == [0, 1, 2]
+    assert loaded["weak"].weak_type
 
 
 def test_as_jax_is_reverted_after_an_error():

@@ -237,9 +237,9 @@ def test_memoryview() -> None:
 
 def test_copy_and_pickle() -> None:
     for x in arrays():
-        for made in (copy.copy(x), copy.deepcopy({"x": [x]})["x"][0]):
-            assert made is not x
-            same(made, np.asarray(x))
+        for copied in (copy.copy(x), copy.deepcopy({"x": [x]})["x"][0]):
+            assert copied is not x
+            same(copied, np.asarray(x))
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             same(pickle.loads(pickle.dumps(x, protocol)), np.asarray(x))
 
@@ -266,9 +266,9 @@ def test_multiprocessing() -> None:
     x, pending = arrays()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         sums = pool.map(operator.methodcaller("sum"), [x, pending])
-    for sent, got in zip((x, pending), sums):
-        assert type(got) is accnp.Array
-        same(got, np.asarray(sent).sum())
+    for sent, total in zip((x, pending), sums):
+        assert type(total) is accnp.Array
+        same(total, np.asarray(sent).sum())
 
 
 def test_big_endian() -> None:

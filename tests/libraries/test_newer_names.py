@@ -84,9 +84,9 @@ def test_custom_remat_in_inner_functions(jax: Any, form: str) -> None:
         for way in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
             assert abs(float(way(3.0) - expected)) < 1e-6
     assert [len(s) for s in sizes.values()] == [1, 1, 1]
-    kept, none, also_none = [s.pop() for s in sizes.values()]
+    saved, none, also_none = [s.pop() for s in sizes.values()]
     assert none == also_none
-    assert kept > none or form == "loop"  # what loops save is decided for the whole loop
+    assert saved > none or form == "loop"  # what loops save is decided for the whole loop
     assert abs(float(jax.grad(inner)(3.0) - expected)) < 1e-6
 
 
@@ -111,11 +111,16 @@ def test_custom_remat(jax: Any) -> None:
     twice = lambda x: sin(sin(x))  # noqa: E731
     expected = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
     saving = policies.save_only_these_names("cos")
-    for policy, kept in ((saving, 2), (policies.nothing_saveable, 0), (None, 0), (saving, 2)):
+    for policy, saved_count in (
+        (saving, 2),
+        (policies.nothing_saveable, 0),
+        (None, 0),
+        (saving, 2),
+    ):
         f = jax.checkpoint(twice, policy=policy)
         calls.clear()
         residuals = jax.ad_checkpoint.saved_residuals(f, 3.0)
-        assert len(residuals) == 1 + kept
+        assert len(residuals) == 1 + saved_count
         assert calls in ([], [policy, policy])  # derivatives of a trace are made once
         for way in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
             assert abs(float(way(3.0) - expected)) < 1e-6

@@ -104,9 +104,9 @@ def _called(name: str, arguments: str, texts: Mapping[str, str]) -> str:
 @cache
 def names() -> Sequence[str]:
     """All that have recipes, in an order that mixes the families."""
-    found = sorted(set(recipes()) - LEFT_OUT)
-    random.Random(0).shuffle(found)
-    return found
+    shuffled = sorted(set(recipes()) - LEFT_OUT)
+    random.Random(0).shuffle(shuffled)
+    return shuffled
 
 
 def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
@@ -114,9 +114,9 @@ def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
     r = random.Random(seed)
     chosen = among or names()
     name = chosen[seed % len(chosen)]
-    text, given, _ = r.choice(recipes()[name])
+    text, choices, _ = r.choice(recipes()[name])
     arguments = _split(text)
-    more = _further(r, name, text, given, {k for k, _ in arguments})
+    more = _further(r, name, text, choices, {k for k, _ in arguments})
     arguments = [(k, _odd(r, t, 0.1)) for k, t in arguments] + more
     text = ", ".join(t if k is None else f"{k}={t}" for k, t in arguments)
     sizes, dtype = Sizes(r), r.choice(WIDE if wide else NARROW)
@@ -132,17 +132,17 @@ def _split(text: str) -> list[tuple[str | None, str]]:
 
 
 def _further(
-    r: random.Random, name: str, text: str, given: dict[str, list[str]], named: set[str | None]
+    r: random.Random, name: str, text: str, choices: dict[str, list[str]], named: set[str | None]
 ) -> list[tuple[str | None, str]]:
     """Parameters that may be left out, with values of the recipe or others."""
     free = [
         p
-        for p in dict.fromkeys([*parameters(name), *(g for g in given if takes(name, g))])
+        for p in dict.fromkeys([*parameters(name), *(g for g in choices if takes(name, g))])
         if p not in named and not taken(name, text, p)
     ]
-    found: list[tuple[str | None, str]] = []
+    arguments: list[tuple[str | None, str]] = []
     for p in r.sample(free, min(len(free), r.choice([0, 0, 1, 1, 2, 3]))):
-        usual = given.get(p) or [
+        usual = choices.get(p) or [
             t for table in (USUAL, INERT) for t in table.get(p, "").split(" / ")
         ]
         default = stated(NAMES[name][1]).get(p, ("", None))[1]
@@ -150,8 +150,8 @@ def _further(
         if p in POOL and r.random() < 0.35:
             texts = POOL[p]
         if texts:
-            found.append((p, _odd(r, r.choice(texts), 0.15)))
-    return found
+            arguments.append((p, _odd(r, r.choice(texts), 0.15)))
+    return arguments
 
 
 def _odd(r: random.Random, text: str, chance: float) -> str:

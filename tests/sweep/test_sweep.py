@@ -24,8 +24,8 @@ import accnp.numpy as jnp
 QUICK = ["numpy.add", "numpy.cumsum", "lax.clamp", "nn.relu", "Array.at.add", "ops.segment_sum"]
 
 
-def call(name: str, arguments: str, **given: str) -> Call:
-    return Call(name, arguments, tuple((k, v, True) for k, v in given.items()), False, 0)
+def call(name: str, arguments: str, **operands: str) -> Call:
+    return Call(name, arguments, tuple((k, v, True) for k, v in operands.items()), False, 0)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -48,13 +48,13 @@ def test_expressions_are_the_calls():
 
     for seed in range(12):
         c = drawn(seed, False, QUICK)
-        found = answer(accnp, c, None, WAYS)
-        if isinstance(found["value"], str):
+        record = answer(accnp, c, None, WAYS)
+        if isinstance(record["value"], str):
             continue
         for way in ("value", "jit", "jvp"):
-            if way in found:
+            if way in record:
                 again = accnp.tree.leaves(eval(c.expression(way), {**vars(scope)}))
-                for x, (y, _) in zip(again, found[way], strict=True):
+                for x, (y, _) in zip(again, record[way], strict=True):
                     assert np.array_equal(np.asarray(x), y, equal_nan=True), (way, str(c))
 
 
@@ -91,9 +91,9 @@ def test_injected_fault_is_found(monkeypatch, way, words):
     monkeypatch.setattr(jnp, "sin", sin)
     c = call("numpy.sin", "A", A=A)
     chosen = ["value", *(w for w in WAYS if w in words)]
-    found = differences(c, None, answer(accnp, c, None, chosen))
-    assert {d.way for d in found} == set(words)
-    assert all(d.what == "value" for d in found)
+    reported = differences(c, None, answer(accnp, c, None, chosen))
+    assert {d.way for d in reported} == set(words)
+    assert all(d.what == "value" for d in reported)
 
 
 def test_injected_fault_of_second_derivatives_is_found(monkeypatch):
@@ -107,16 +107,16 @@ def test_injected_fault_of_second_derivatives_is_found(monkeypatch):
     c, chosen = call("numpy.sin", "A", A=A), ["value", "grad", "hvp"]
     assert not differences(c, None, answer(accnp, c, None, chosen))
     monkeypatch.setattr(jnp, "sin", flat)
-    found = differences(c, None, answer(accnp, c, None, chosen))
-    assert [(d.way, d.what) for d in found] == [("hvp", "value")]
+    reported = differences(c, None, answer(accnp, c, None, chosen))
+    assert [(d.way, d.what) for d in reported] == [("hvp", "value")]
 
 
 def test_promotion_modes_are_ways():
     c = call("numpy.add", "A, A[0]", A=A)
     mine = answer(accnp, c, None, ["value"])
     theirs = {**mine, "ranks": True, "strict": True}
-    found = differences(c, theirs, answer(accnp, c, theirs, WAYS))
-    assert [(d.way, d.what) for d in found] == [("ranks", "refuses")]
+    reported = differences(c, theirs, answer(accnp, c, theirs, WAYS))
+    assert [(d.way, d.what) for d in reported] == [("ranks", "refuses")]
 
 
 def test_types_are_compared_with_those_of_jax():
@@ -133,18 +133,18 @@ def test_types_are_compared_with_those_of_jax():
 
 def test_runner_reports_differences_and_crashes(monkeypatch, capsys):
     """Workers of one process; the third call ends it."""
-    asked = []
+    requests = []
 
     class Here:
         def __init__(self, library: str, seconds: float) -> None:
             del library, seconds
 
-        def ask(self, f, *given):
-            asked.append(given)
-            if len(asked) == 3:
+        def ask(self, f, *arguments):
+            requests.append(arguments)
+            if len(requests) == 3:
                 raise runner.Ended("the process ended with -11")
-            record = f(accnp, *given)
-            if len(asked) == 2:
+            record = f(accnp, *arguments)
+            if len(requests) == 2:
                 (x, weak), *more = record["value"]
                 record["value"] = [(x + 1, weak), *more]
             return record
@@ -153,14 +153,14 @@ def test_runner_reports_differences_and_crashes(monkeypatch, capsys):
             pass
 
     monkeypatch.setattr(runner, "Worker", Here)
-    given = ["60", "--seed", "1", "--calls", "3", "--names", "numpy.negative", "--alone"]
-    assert runner.main([*given, "--ways", "value"]) == 1
-    said = capsys.readouterr().out
-    assert "=== value, value: numpy.negative, seed 2" in said
-    assert "jax.numpy.negative(" in said
-    assert "=== value, crash: numpy.negative, seed 3" in said
-    assert "the process ended with -11" in said
-    assert "3 calls" in said
+    command = ["60", "--seed", "1", "--calls", "3", "--names", "numpy.negative", "--alone"]
+    assert runner.main([*command, "--ways", "value"]) == 1
+    output = capsys.readouterr().out
+    assert "=== value, value: numpy.negative, seed 2" in output
+    assert "jax.numpy.negative(" in output
+    assert "=== value, crash: numpy.negative, seed 3" in output
+    assert "the process ended with -11" in output
+    assert "3 calls" in output
 
 
 def test_reference_calls_are_batched():

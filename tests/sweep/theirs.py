@@ -40,8 +40,8 @@ def answers(m: Any, calls: Sequence[Call], chosen: Sequence[str]) -> list[Record
                     programs[i, way], inputs[i] = f, xs
             except Exception as error:  # operands that jax does not take
                 records[i]["error"] = _refused(error)
-        for (i, way), found in _run(m, programs, inputs).items():
-            records[i][way] = ways.packed(found)
+        for (i, way), leaves in _run(m, programs, inputs).items():
+            records[i][way] = ways.packed(leaves)
     return records
 
 
@@ -88,7 +88,7 @@ def _programs(
 def _run(m: Any, programs: dict[tuple[int, str], Any], inputs: dict[int, Any]) -> dict[Any, Any]:
     """All as one program; one by one where that is too much for the compiler."""
     groups = [list(programs)] if programs else []
-    found: dict[Any, Any] = {}
+    outputs: dict[Any, Any] = {}
     while groups:
         group = groups.pop()
 
@@ -96,9 +96,9 @@ def _run(m: Any, programs: dict[tuple[int, str], Any], inputs: dict[int, Any]) -
             return [programs[key](inputs[key[0]]) for key in group]
 
         try:
-            given = {i: inputs[i] for i, _ in group}
-            results = m.jit(everything, compiler_options=QUICK)(given)
-            found |= zip(group, m.block_until_ready(results), strict=True)
+            group_inputs = {i: inputs[i] for i, _ in group}
+            results = m.jit(everything, compiler_options=QUICK)(group_inputs)
+            outputs |= zip(group, m.block_until_ready(results), strict=True)
         except Exception:
             groups += [[key] for key in group] if len(group) > 1 else []
-    return found
+    return outputs

@@ -33,11 +33,11 @@ class Difference(NamedTuple):
     how: str
 
 
-def excused(call: Call, found: Difference) -> bool:
+def excused(call: Call, reported: Difference) -> bool:
     """Return whether `exceptions.txt` has the difference."""
     return any(
         fnmatch.fnmatchcase(call.name, name)
-        and what in (found.what, found.way)
+        and what in (reported.what, reported.way)
         and fnmatch.fnmatchcase(call.arguments, calls)
         for section in ("sweep", "values", "weak types")
         for name, what, calls, _ in exceptions(section)
@@ -46,10 +46,10 @@ def excused(call: Call, found: Difference) -> bool:
 
 def differences(call: Call, theirs: Record | None, ours: Record) -> list[Difference]:
     try:
-        found = list(_differences(call, theirs, ours))
+        reported = list(_differences(call, theirs, ours))
     finally:
         reference.cache_clear()  # arrays of calls that do not come again
-    return [d for d in found if not excused(call, d)]
+    return [d for d in reported if not excused(call, d)]
 
 
 def compared(call: Call, theirs: Record | None, ours: Record) -> list[str]:
@@ -115,30 +115,30 @@ def _types(way: str, ours: Packed, theirs: Packed) -> Iterator[Difference]:
 
 
 def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Difference]:
-    found = [x for x, _ in ours]
+    actual = [x for x, _ in ours]
     if theirs is not None and _shapes(ours) != _shapes(theirs):
         return
     expected = [x for x, _ in theirs or []]
     if theirs is None:
-        expected = reference(call.name, call, tuple(x.dtype for x in found))
-        if [x.shape for x in expected] != [x.shape for x in found]:
+        expected = reference(call.name, call, tuple(x.dtype for x in actual))
+        if [x.shape for x in expected] != [x.shape for x in actual]:
             return
-    if found and all(map(same_bits, found, expected)):
+    if actual and all(map(same_bits, actual, expected)):
         return
     try:
-        check_values(call.name, call, found, expected)
+        check_values(call.name, call, actual, expected)
     except Differs as error:
-        if error.args[0] in ("value", "type") and not _rounded(call, found, expected):
+        if error.args[0] in ("value", "type") and not _rounded(call, actual, expected):
             yield Difference("value", "value", error.args[1])
     except Exception:  # the rule for what is free does not take these arguments
-        if any(apart(x, y).any() for x, y in zip(found, expected, strict=True)):
-            yield Difference("value", "value", _first(found, expected))
+        if any(apart(x, y).any() for x, y in zip(actual, expected, strict=True)):
+            yield Difference("value", "value", _first(actual, expected))
 
 
-def _rounded(call: Call, found: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
+def _rounded(call: Call, actual: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
     """Return whether a result is what 64-bit types give, and jax's what fewer bits have made of
     it."""
-    if not all(x.dtype.name in ROUNDED for x in found):
+    if not all(x.dtype.name in ROUNDED for x in actual):
         return False
     try:
         wide = own(call.name, call, operands_wide(call))
@@ -146,7 +146,7 @@ def _rounded(call: Call, found: list[np.ndarray], theirs: list[np.ndarray]) -> b
             return all(
                 not apart(x, y.astype(x.dtype), rough=ROUNDED[x.dtype.name] / 8).any()
                 and not apart(x, z, rough=ROUNDED[x.dtype.name]).any()
-                for x, y, z in zip(found, wide, theirs, strict=True)
+                for x, y, z in zip(actual, wide, theirs, strict=True)
             )
     except Exception:
         return False
@@ -162,9 +162,9 @@ def _rough(call: Call, dtype: np.dtype) -> float | None:
     return 2e-4 if "float32" in text or "complex64" in text else 1e-8
 
 
-def _first(found: list[np.ndarray], expected: list[np.ndarray]) -> str:
+def _first(actual: list[np.ndarray], expected: list[np.ndarray]) -> str:
     return "; ".join(
-        difference(x, y) for x, y in zip(found, expected, strict=True) if not same_bits(x, y)
+        difference(x, y) for x, y in zip(actual, expected, strict=True) if not same_bits(x, y)
     )
 
 
@@ -201,24 +201,24 @@ def _mapped(call: Call, ours: Record) -> Iterator[Difference]:
 
 def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Difference]:
     """Second derivatives beside jax's; without them beside differences of gradients."""
-    found = ours["hvp"]
-    if isinstance(found, str):
+    actual = ours["hvp"]
+    if isinstance(actual, str):
         if theirs is not None:
-            yield Difference("hvp", "refuses", found)
+            yield Difference("hvp", "refuses", actual)
         return
     if theirs is not None:
         expected = theirs["hvp"]
-        if _shapes(found) != _shapes(expected):
-            yield from _types("hvp", found, expected)
+        if _shapes(actual) != _shapes(expected):
+            yield from _types("hvp", actual, expected)
             return
         apart_ = any(
             (apart(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))).any()
-            for (x, _), (y, _) in zip(found, expected, strict=True)
+            for (x, _), (y, _) in zip(actual, expected, strict=True)
         )
-        if not apart_ or _near("hvp", call, found, expected):
+        if not apart_ or _near("hvp", call, actual, expected):
             return
     differences = _gradient_moves(call)
-    for i, (x, _) in enumerate(found):
+    for i, (x, _) in enumerate(actual):
         answers = [] if differences is None else [differences[i].astype(x.dtype)]
         answers += [theirs["hvp"][i][0]] if theirs is not None else []
         wrong = np.ones(x.shape, bool)
@@ -237,11 +237,11 @@ def _gradient_moves(call: Call) -> list[np.ndarray] | None:
     try:
         ways, operands = Ways(accnp), operands_wide(call)
         with accnp.enable_x64(True), np.errstate(all="ignore"):
-            given = {
+            arrays = {
                 k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
                 for k, v in operands.items()
             }
-            f, xs = ways.function(call, given, []), [given[k] for k in call.traced]
+            f, xs = ways.function(call, arrays, []), [arrays[k] for k in call.traced]
             places = ways.moving(xs)
 
             def beside(step: float) -> list[np.ndarray]:
@@ -250,12 +250,13 @@ def _gradient_moves(call: Call) -> list[np.ndarray] | None:
                     moved[i] = xs[i] + step * tangent(xs[i].shape, xs[i].dtype, n)
                 return [np.asarray(x) for x in ways.grad(f, moved)]
 
-            found = []
+            quotients = []
             for step in (1e-5, 3e-6):
                 pairs = zip(beside(step), beside(-step), strict=True)
-                found.append([(a - b) / (2 * step) for a, b in pairs])
+                quotients.append([(a - b) / (2 * step) for a, b in pairs])
             return [
-                np.where(apart(x, y, rough=1e-3), np.nan, x) for x, y in zip(*found, strict=True)
+                np.where(apart(x, y, rough=1e-3), np.nan, x)
+                for x, y in zip(*quotients, strict=True)
             ]
     except Exception:  # a step beside, it is refused
         return None
@@ -273,16 +274,16 @@ def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
     try:
         ways, operands = Ways(accnp), operands_wide(call)
         with accnp.enable_x64(True), np.errstate(all="ignore"):
-            given = {
+            arrays = {
                 k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
                 for k, v in operands.items()
             }
-            f = ways.function(call, given, [])
-            found = ways.packed(getattr(ways, way)(f, [given[k] for k in call.traced]))
+            f = ways.function(call, arrays, [])
+            wide = ways.packed(getattr(ways, way)(f, [arrays[k] for k in call.traced]))
             return all(
                 not apart(x, z.astype(x.dtype), rough=_rough(call, x.dtype)).any()
                 and not apart(x, y, rough=3 * ROUNDED[x.dtype.name]).any()
-                for (x, _), (y, _), (z, _) in zip(ours, theirs, found, strict=True)
+                for (x, _), (y, _), (z, _) in zip(ours, theirs, wide, strict=True)
             )
     except Exception:
         return False
@@ -334,8 +335,8 @@ def _gradient_fault(
         return None
     stated = y.copy()
     with np.errstate(all="ignore"):
-        for slope in quotients:
-            stated.flat[place] = slope
+        for quotient in quotients:
+            stated.flat[place] = quotient
             if not apart(x, stated, rough=rough).flat[place]:
                 return None
     return f"{x.flat[place]}, jax {y.flat[place]}, quotients {quotients} at {letter}, {place}"

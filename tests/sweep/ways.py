@@ -40,8 +40,8 @@ class Ways:
         `trees`."""
 
         def run(*xs: Any) -> list[Any]:
-            given = operands | dict(zip(call.traced, xs, strict=True))
-            tree, leaves = flat(self.m, called(self.m, call.name, call, given))
+            values = operands | dict(zip(call.traced, xs, strict=True))
+            tree, leaves = flat(self.m, called(self.m, call.name, call, values))
             trees[:] = [tree]
             return [self.m.numpy.asarray(x) for x in leaves]
 
@@ -86,10 +86,10 @@ class Ways:
         places = self.moving(xs)
 
         def total(moved: list[Any]) -> Any:
-            given = list(xs)
+            arguments = list(xs)
             for i, x in zip(places, moved, strict=True):
-                given[i] = x
-            return self.weighted(f(*given))
+                arguments[i] = x
+            return self.weighted(f(*arguments))
 
         return self.m.grad(total)([xs[i] for i in places])
 
@@ -98,10 +98,10 @@ class Ways:
         places = self.moving(xs)
 
         def results(*moved: Any) -> list[Any]:
-            given = list(xs)
+            arguments = list(xs)
             for i, x in zip(places, moved, strict=True):
-                given[i] = x
-            leaves = flat(self.m, f(*given))[1]
+                arguments[i] = x
+            leaves = flat(self.m, f(*arguments))[1]
             return [x for x in leaves if self.m.dtypes.issubdtype(x.dtype, np.inexact)]
 
         tangents = [
@@ -114,10 +114,10 @@ class Ways:
         m, places = self.m, self.moving(xs)
 
         def gradient(*moved: Any) -> Any:
-            given = list(xs)
+            arguments = list(xs)
             for i, x in zip(places, moved, strict=True):
-                given[i] = x
-            return self.grad(f, given)
+                arguments[i] = x
+            return self.grad(f, arguments)
 
         moved = [xs[i] for i in places]
         tangents = [m.numpy.asarray(tangent(x.shape, x.dtype, n)) for n, x in enumerate(moved)]
@@ -143,11 +143,11 @@ class Ways:
 
 def wanted(call: Call, ways: Sequence[str]) -> list[str]:
     """The ways that make sense for a call: slopes where numbers are finite."""
-    found = ["value", "ranks", "strict"]
+    applicable = ["value", "ranks", "strict"]
     if call.traced:
-        found.append("jit")
+        applicable.append("jit")
         if "rbg" not in str(call.given):  # batches of such keys draw other numbers: jax says so
-            found.append("vmap")
+            applicable.append("vmap")
         if call.layout != "special":
-            found += ["grad", "jvp", "hvp"]
-    return [way for way in found if way in ways]
+            applicable += ["grad", "jvp", "hvp"]
+    return [way for way in applicable if way in ways]

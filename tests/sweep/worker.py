@@ -21,8 +21,8 @@ def _serve(library: str, pipe: Any) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # XLA writes pages of advice
     m = importlib.import_module(library)
     while True:
-        f, given = pipe.recv()
-        pipe.send(f(m, *given))
+        f, arguments = pipe.recv()
+        pipe.send(f(m, *arguments))
 
 
 class Worker:
@@ -30,7 +30,7 @@ class Worker:
         self.library, self.seconds = library, seconds
         self.process: Any = None
 
-    def ask(self, f: Callable[..., Any], *given: Any) -> Any:
+    def ask(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """`f(library, *given)`, there."""
         if self.process is None:
             context = multiprocessing.get_context("spawn")
@@ -39,7 +39,7 @@ class Worker:
             self.process.start()
             other.close()
         try:
-            self.pipe.send((f, given))
+            self.pipe.send((f, arguments))
             if not self.pipe.poll(self.seconds):
                 raise Ended(f"no answer within {self.seconds:.0f} s")
             return self.pipe.recv()
