@@ -1,11 +1,12 @@
 """Results of JAX for the cases of `recipes.py`, stored in `expected/values_*.json`.
 
-`ACCNP_ORACLE=1 pytest tests/api/test_values.py -k called` runs JAX again for names whose cases have
-changed, `ACCNP_ORACLE=all` for all (some minutes per hundred names).
+`ACCNP_ORACLE=1 pytest tests/api/test_values.py -k called` runs JAX again for the functions whose
+cases have changed, and `ACCNP_ORACLE=all` for all functions (some minutes per hundred functions).
 
-For each case of a name there is a record: `result`, a tree of leaves (dtype, weak flag, shape,
-numbers), or the error; `concrete` if values must be known; `unsupported` if JAX cannot compile it;
-`vmap` and `grad` (the gradient of a weighted sum) if JAX supports them.
+Each case of a function has a record with these keys: `result`, a tree of leaves (dtype, weak flag,
+shape, numbers), or the error; `concrete` if the function needs concrete values; `unsupported` if
+JAX cannot compile the call; `vmap` and `grad` (the gradient of a weighted sum) if JAX supports
+them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _tables: dict[str, dict[str, Any]] = {}
 
 
 def function(m: Any, name: str) -> Callable[..., Any]:
-    """The object of a name of the tables, in one of the two libraries."""
+    """Return the function or method of the library `m` (`jax` or `accnp`) with this dotted name."""
     space, _, last = name.rpartition(".")
     if space == "Array":
         return lambda x, *args, **kw: getattr(m.numpy.asarray(x), last)(*args, **kw)
@@ -43,14 +44,14 @@ def function(m: Any, name: str) -> Callable[..., Any]:
         return attribute
 
     def initialised(*args: Any, key: Any = None, shape: Any = None, **kw: Any) -> Any:
-        """What an initialiser that is made of the other arguments gives for a key and a shape."""
+        """Create the initializer from the other arguments; call it if a key is passed."""
         return attribute(*args, **kw) if key is None else attribute(*args, **kw)(key, shape)
 
     return initialised
 
 
 def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
-    """The result of a case in one of the two libraries."""
+    """Evaluate a case with the library `m` (`jax` or `accnp`)."""
     scope = {"jnp": m.numpy, "lax": m.lax, "nn": m.nn, "jax": m, "np": np, **arrays}
     scope["f"] = function(m, name)
     with warnings.catch_warnings():
@@ -59,19 +60,19 @@ def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
 
 
 def arrays_of(m: Any, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The operands of a case: arrays of the library, and Python numbers."""
+    """Return the operands of a case: arrays of the library `m`, and Python numbers."""
     values = operands(case)
     arrays = {k: m.numpy.asarray(v) for k, v in values.items() if isinstance(v, np.ndarray)}
     return arrays, {k: v for k, v in values.items() if k not in arrays}
 
 
 def moving(arrays: dict[str, Any]) -> dict[str, Any]:
-    """The operands that a gradient is of."""
+    """Return the operands with respect to which the gradient is taken."""
     return {k: v for k, v in arrays.items() if v.dtype.kind in "fc" or v.dtype.name == "bfloat16"}
 
 
 def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
-    """A result as a text of its structure, and the arrays in it."""
+    """Return the tree structure of a result as JSON data, and its arrays."""
     leaves: list[Any] = []
 
     def walk(x: Any) -> Any:
@@ -95,7 +96,7 @@ def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
 
 
 def packed(x: Any) -> list[Any]:
-    """An array as dtype, weak flag, shape and numbers."""
+    """Return an array as a list of dtype, weak flag, shape and numbers."""
     value, weak = np.asarray(x), bool(getattr(x, "weak_type", False))
     kind = value.dtype.name
     if value.dtype.kind == "c":
@@ -112,14 +113,15 @@ def is_wide(case: Case) -> bool:
 
 
 def with_gradient(case: Case) -> bool:
-    """Return whether the gradient of a case is compared: one of each layout and of each
-    parameter."""
+    """Return whether the gradient of a case is compared: one case for each layout and each
+    parameter.
+    """
     plain = case.layout not in ("special", "strided", "turned") and case.dtype == "float32"
     return plain and len(case.more) < 2
 
 
 def weighted(m: Any, leaves: list[Any]) -> Any:
-    """A sum of all numbers, each with a weight of its own."""
+    """Return a weighted sum of all numbers, in which each number has a different weight."""
     total = m.numpy.zeros((), "float32")
     for x in leaves:
         if m.numpy.issubdtype(x.dtype, np.inexact):
@@ -135,7 +137,7 @@ def precision(m: Any, wide: bool) -> Any:
 
 
 def answers(name: str) -> list[Record]:
-    """The stored records of a name's cases, in their order."""
+    """Return the stored records of the cases of a function, in order."""
     space = space_of(name)
     path = FOLDER / f"values_{space}.json"
     if space not in _tables:
@@ -164,7 +166,7 @@ def _asked(name: str) -> list[Record]:
 
 
 def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
-    """All cases of one precision: what can be traced is programs of jax's, a few cases each."""
+    """Run all cases of one precision with JAX. Traceable cases are compiled in groups of a few."""
     records: dict[Case, Record] = {}
     traced: dict[str, Callable[..., Any]] = {}
     inputs: dict[str, Any] = {}
@@ -225,7 +227,7 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
 
 
 def _ways(jax: Any, run: Callable[..., Any], arrays: dict[str, Any]) -> dict[str, Any]:
-    """The gradient, if there is one, and whether `vmap` takes the case."""
+    """Return functions for the gradient, if it exists, and for `vmap`, if it supports the case."""
     ways: dict[str, Any] = {}
     loose = moving(arrays)
 

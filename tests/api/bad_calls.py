@@ -1,8 +1,9 @@
-"""Bad calls, derived from good ones: each argument in turn is replaced by an invalid value.
+"""Invalid calls, derived from valid ones by replacing each argument in turn by an invalid
+value.
 
 The input is `bad_calls.txt` with rows `name | call`: a call that JAX accepts, which this module
-spoils, or after `!` one that it refuses. `calls(name)` returns the source of each bad call over the
-names of `given`, whether the argument has a completely different type, and the argument.
+modifies, or after `!` one that JAX refuses. `calls(name)` returns the source of each invalid call
+over the names of `given`, whether the argument has a completely different type, and the argument.
 `outcome(call, space)` returns the error that a call raises.
 """
 
@@ -28,7 +29,9 @@ for _row in (Path(__file__).parent / "bad_calls.txt").read_text().splitlines():
 
 
 class Space:
-    """The names that calls use: those of the namespace, then those of the package above it."""
+    """The names that calls use, looked up in the namespace, then in the package that contains
+    it.
+    """
 
     def __init__(self, jnp: Any, above: Any) -> None:
         self.spaces = (jnp, above)
@@ -41,7 +44,7 @@ class Space:
 
 
 def given(jnp: Any, above: Any) -> dict[str, Any]:
-    """What the names in calls stand for."""
+    """Return the values of the names in calls."""
     space = Space(jnp, above)
     return {
         "jnp": space,
@@ -137,7 +140,9 @@ def value(text: str) -> Any:
 
 
 def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
-    """The calls that differ from a good one in one argument, which comes last."""
+    """Yield the calls that differ from a valid one in one argument, whether it has a completely
+    different type, and its source.
+    """
     tree = ast.parse(call, mode="eval").body
     assert isinstance(tree, ast.Call)
     function, places = ast.unparse(tree.func), [ast.unparse(a) for a in tree.args]
@@ -170,7 +175,7 @@ def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, 
 
 
 def calls(name: str) -> list[tuple[str, bool, str]]:
-    """All bad calls of a function; those that jax takes after all are among them."""
+    """Return all invalid calls of a function, including those that JAX accepts nevertheless."""
     unique: dict[str, tuple[str, bool, str]] = {}
     for call in TABLE.get(name, []):
         if call.startswith("!"):
@@ -182,7 +187,9 @@ def calls(name: str) -> list[tuple[str, bool, str]]:
 
 
 def parameters_of(name: str) -> dict[str, Any]:
-    """The parameters of a public function that can be given by name, with their defaults."""
+    """Return the parameters of a public function that can be passed by name, with their
+    defaults.
+    """
     try:
         known = inspect.signature(find(name)).parameters.values()
     except (TypeError, ValueError):
@@ -191,7 +198,7 @@ def parameters_of(name: str) -> dict[str, Any]:
 
 
 def outcome(call: str, space: dict[str, Any]) -> Exception | None:
-    """The error that a call raises, if it does."""
+    """Return the error that a call raises, or None."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -20,7 +20,9 @@ ROUGH = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-1
 
 
 class Differs(Exception):
-    """What differs, by a word of the exceptions' file, and how."""
+    """Results differ. The arguments are the class of the difference, as in `exceptions.txt`, and a
+    description.
+    """
 
 
 def unpacked(packed: list[Any]) -> np.ndarray:
@@ -38,7 +40,9 @@ def unpacked(packed: list[Any]) -> np.ndarray:
 def apart(
     value: np.ndarray, other: np.ndarray, signs: bool = False, rough: float | None = None
 ) -> np.ndarray:
-    """Where two arrays of a dtype differ by more than its rounding; with `signs`, zeros as well."""
+    """Return where two arrays differ by more than rounding errors; `signs` also compares signs of
+    zeros.
+    """
     if value.dtype.kind in "biu":
         return value != other
     kind = value.dtype.name
@@ -57,7 +61,7 @@ def apart(
 
 
 def check_type(actual: Any, expected: list[Any]) -> None:
-    """Compare dtype, shape and weak flag of an array with those of a packed one."""
+    """Compare dtype, shape and weak flag of an array with a packed array."""
     kind, weak, shape = expected[:3]
     if (actual.dtype.name, list(actual.shape)) != (kind, shape):
         raise Differs("type", f"{actual.dtype.name}{list(actual.shape)}, jax {kind}{shape}")
@@ -66,9 +70,9 @@ def check_type(actual: Any, expected: list[Any]) -> None:
 
 
 def check_values(name: str, case: Called, actual: list[Any], theirs: list[np.ndarray]) -> None:
-    """Raise `Differs` unless each number is jax's, or that of NumPy, SciPy or a formula.
+    """Raise `Differs` unless each number matches JAX's, or a NumPy, SciPy or formula reference.
 
-    Of what is partly free, what is determined is compared.
+    If the result is partly unspecified, only the specified part is compared.
     """
     signs = case.layout == "special"
     values = [value_of(x) for x in actual]
@@ -100,7 +104,7 @@ def check_values(name: str, case: Called, actual: list[Any], theirs: list[np.nda
 def check_gradient(
     name: str, case: Called, letter: str, gradient: np.ndarray, theirs: np.ndarray
 ) -> None:
-    """Raise `Differs` unless each slope is jax's, or that of a quotient of differences."""
+    """Raise `Differs` unless each derivative matches JAX's or a difference quotient."""
     rough = 2e-2 if "float16" in str(case) else None
     expected = theirs.copy()
     for place in np.nonzero(apart(gradient, theirs, rough=rough).ravel())[0].tolist():

@@ -1,7 +1,7 @@
-"""Where accnp differs from jax on purpose, and why: the lines of `exceptions.txt`.
+"""Intended differences from JAX, read from `exceptions.txt` with the reason for each.
 
-A line is `names | what differs | calls | why` in the section of the test that reads it; names and
-calls are patterns, several names have spaces between.
+A line is `names | what differs | calls | why`, in the section of the test that reads it. Names and
+calls are patterns; several names are separated by spaces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Line = tuple[str, str, str, str]
 
 @cache
 def exceptions(section: str) -> list[Line]:
-    """The lines of a section, one for each of their names."""
+    """Return the lines of a section, one for each name."""
     text = (Path(__file__).parent / "exceptions.txt").read_text()
     part = text.partition(f"\n[{section}]\n")[2].partition("\n[")[0]
     entries = []

@@ -11,7 +11,9 @@ import numpy as np
 
 
 def inputs() -> dict[str, np.ndarray]:
-    """The arrays that the expressions name: one small shape, so that many kernels are shared."""
+    """Return the arrays that the expressions use. They have one small shape, so that kernels are
+    shared.
+    """
     real, whole = np.float32, np.int32
     base = np.array([[0.31, 1.7, 2.4, 0.86], [1.15, 0.53, 3.2, 2.05], [0.72, 2.9, 0.12, 1.33]])
     return {

@@ -48,7 +48,7 @@ def _arrays(m: Any, tree: Any) -> list[Any]:
 
 
 def family_calls(m: Any, family: str) -> Iterator[tuple[str, Call]]:
-    """The expressions of a file that jax accepts, with what each calls."""
+    """Yield the expressions of a file that JAX accepts, each with its call."""
     for case in families.CASES:
         name, line, definitions = case.values
         if name != family or line.startswith("! "):
@@ -61,7 +61,9 @@ def family_calls(m: Any, family: str) -> Iterator[tuple[str, Call]]:
 
 
 def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
-    """The calls of some seeds, by each way that has operands."""
+    """Yield the random calls of some seeds, as values and under each transformation that has
+    operands.
+    """
     ways = Ways(m)
     for seed in range(first, first + GROUP):
         call = drawn(seed, seed // 6 % 2 == 1)
@@ -82,7 +84,7 @@ def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
 
 
 def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
-    """The cotangents of the operands that have some, for ones."""
+    """Return the cotangents of the differentiable operands for output cotangents of ones."""
     m, places = ways.m, ways.moving(xs)
 
     def results(*moved: Any) -> list[Any]:
@@ -96,7 +98,7 @@ def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
 
 
 def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
-    """Return whether a call is accepted in some modes; else the error."""
+    """Return True if a call is accepted in the given modes, otherwise the error message."""
 
     def run() -> Any:
         with modes_of(m, chosen):
@@ -118,7 +120,9 @@ def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
 def refused_calls(
     make: Callable[..., Iterator[tuple[str, Call]]], group: Any
 ) -> dict[str, list[str]]:
-    """The calls that jax does not accept in all modes; "always" for those it never accepts."""
+    """Return the calls that JAX refuses in some mode, with these modes; "always" if it refuses it
+    in all modes.
+    """
     jax = importlib.import_module("jax")
     answers: dict[str, list[str]] = {}
     for line, call in make(jax, group):
@@ -132,7 +136,7 @@ def refused_calls(
 
 
 def known(group: str) -> dict[str, list[str]]:
-    """What `refused_calls` gives for a file of families, or the first seed of a group."""
+    """Return the stored result of `refused_calls` for a family file or a group of seeds."""
     table = json.loads(PATH.read_text())
     if os.environ.get("ACCNP_ORACLE"):
         table[group] = refused_calls(*calls_of(group))
@@ -147,18 +151,18 @@ def known(group: str) -> dict[str, list[str]]:
 
 
 def calls_of(group: str) -> tuple[Callable[..., Iterator[tuple[str, Call]]], Any]:
-    """The generator of a group's calls, and what it takes."""
+    """Return the generator of the calls of a group, and its argument."""
     return (sweep_calls, int(group)) if group.isdigit() else (family_calls, group)
 
 
 def groups() -> list[str]:
-    """The files of families, and the first seeds of groups of the sweep."""
+    """Return the names of the family files, and the first seed of each group of the sweep."""
     names = sorted({str(case.values[0]) for case in families.CASES})
     return names + [str(first) for first in range(0, SEEDS, GROUP)]
 
 
 def text_of(group: str, line: str) -> str:
-    """The call of a line, to be read in a report."""
+    """Return the source of the call of a line, for failure messages."""
     if not group.isdigit():
         return line
     seed = int(line.split()[0])

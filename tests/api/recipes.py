@@ -127,7 +127,7 @@ REFUSED = {"out", "device", "out_sharding"}
 
 
 class Called(Protocol):
-    """What is known of a call: `Case`, and the random calls of `tests/sweep`."""
+    """The attributes of a call that `Case` and the random calls of `tests/sweep` have in common."""
 
     @property
     def arguments(self) -> str: ...
@@ -138,7 +138,7 @@ class Called(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """One call: the operands in a layout and dtypes, and further arguments as text."""
+    """One call: the layout and dtypes of its operands, and further arguments as source text."""
 
     text: str  # of the arguments
     layout: str
@@ -158,13 +158,15 @@ class Case:
 
 
 def letters_of(text: str) -> list[str]:
-    """The operands that a text names, in the order of the alphabet."""
+    """Return the operand letters that a text contains, in alphabetical order."""
     return sorted(set(re.findall(r"(?<![\w.'\"])([A-Z])(?![\w'\"])", text)) & set(LETTERS))
 
 
 @cache
 def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
-    """Of each name, its lines: the arguments, the values of parameters, how many cases."""
+    """Return the recipe lines of each name: the arguments, the values of parameters, and the
+    keyword that limits the cases.
+    """
     by_function: dict[str, list[tuple[str, dict[str, list[str]], str]]] = {}
     for path in sorted(FOLDER.glob("*.txt")):
         for line in path.read_text().splitlines():
@@ -183,13 +185,13 @@ def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
 
 
 def space_of(name: str) -> str | None:
-    """The file that a name belongs to: that of its namespace, or of one around it."""
+    """Return the recipe file of a name: that of its namespace, or of an enclosing one."""
     prefixes = [p.stem for p in FOLDER.glob("*.txt") if name.startswith(f"{p.stem}.")]
     return max(prefixes, key=len, default=None)
 
 
 def parameters(name: str) -> list[str]:
-    """The parameters of the signature that may be left out, without those that are refused."""
+    """Return the optional parameters of the signature, without those that accnp refuses."""
     _, signature = NAMES[name]
     if not signature or signature in ("(*args, **kwargs)", "(*args, out=None, where=None)"):
         return []
@@ -203,7 +205,9 @@ def parameters(name: str) -> list[str]:
 
 @cache
 def cases(name: str) -> tuple[Case, ...]:
-    """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
+    """Return the calls of a function: all layouts and dtypes, each parameter, and pairs of
+    parameters.
+    """
     lines = recipes()[name]
     all_cases = itertools.chain(
         *(filter(partial(_drawn, many=m), _of(name, t, g, m)) for t, g, m in lines)
@@ -213,10 +217,10 @@ def cases(name: str) -> tuple[Case, ...]:
 
 @cache
 def fused(name: str) -> frozenset[Case]:
-    """The cases of the joint program, of `vmap` and of gradients; without those all are compared.
+    """Return the cases that are compiled as one program, mapped, and differentiated.
 
-    There are no pairs of parameters, and a case must bring what no case before it has: a text, a
-    parameter, a layout or a dtype.
+    There are no pairs of parameters, and each case adds a text, parameter, layout or dtype that the
+    preceding cases do not have.
     """
     chosen: set[Case] = set()
     variants = FUSED | (_others(name) if space_of(name) in VARIED else set())
@@ -230,7 +234,9 @@ def fused(name: str) -> frozenset[Case]:
 
 
 def _others(name: str) -> set[str]:
-    """A layout and two dtypes that not all functions are compiled in, by the function's name."""
+    """Return one layout and two dtypes, selected by the name, that are compiled for this function
+    only.
+    """
     turn = zlib.crc32(name.encode())
     layouts = sorted({*GRID, "spread"} - FUSED)
     dtypes = sorted({*NARROW, *WIDE, "mixed", "scalar"} - FUSED)
@@ -239,7 +245,7 @@ def _others(name: str) -> set[str]:
 
 
 def _drawn(case: Case, many: str) -> bool:
-    """Return whether a line that says `many` has a case."""
+    """Return whether a recipe line with the keyword `many` includes a case."""
     return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
@@ -283,13 +289,13 @@ def _of(name: str, text: str, specified: dict[str, list[str]], many: str) -> Ite
 
 
 def takes(name: str, parameter: str) -> bool:
-    """Return whether a function has a parameter, by name or among those that it has no list of."""
+    """Return whether a function accepts a parameter, by name or by `**kwargs`."""
     declared = stated(NAMES[name][1] or "()")
     return parameter in declared or "VAR_KEYWORD" in {way for way, _ in declared.values()}
 
 
 def taken(name: str, text: str, parameter: str) -> bool:
-    """Return whether a parameter is given by its place in the arguments already."""
+    """Return whether a parameter is already passed by position."""
     places = [p for p, (way, _) in stated(NAMES[name][1]).items() if way != "KEYWORD_ONLY"]
     call = ast.parse(f"f({text})", mode="eval").body
     assert isinstance(call, ast.Call)
@@ -297,7 +303,7 @@ def taken(name: str, text: str, parameter: str) -> bool:
 
 
 def dtype_of(letter: str, case: Case, number: int) -> str:
-    """The dtype of an operand: of the case, unless it holds truth values or whole numbers."""
+    """Return the dtype of an operand: that of the case, except for boolean and integer operands."""
     contents = LETTERS[letter][0]
     if contents in (TRUTH, KEY):
         return "bool" if contents == TRUTH else "uint32"
@@ -313,7 +319,7 @@ def _numpy(dtype: str) -> Any:
 
 
 def operands(case: Case) -> dict[str, Any]:
-    """The arrays that a case names, as NumPy's; Python numbers in the cases of scalars."""
+    """Return the operands of a case as NumPy arrays, or as Python numbers in the scalar cases."""
     values = {}
     everything = " ".join([case.text, *(v for _, v in case.more)])
     for number, letter in enumerate(letters_of(everything)):
@@ -348,7 +354,7 @@ def _array(letter: str, case: Case, number: int) -> np.ndarray:
 
 
 def draw(contents: str, dtype: np.dtype, shape: tuple[int, ...], letter: str) -> np.ndarray:
-    """Numbers of a dtype, in steps of an eighth, which all floating dtypes have."""
+    """Draw numbers of a dtype that are multiples of 1/8, which all floating dtypes represent."""
     rng = np.random.default_rng(zlib.crc32(repr((contents, shape, letter)).encode()))
     kind = dtype.kind if dtype.name != "bfloat16" else "f"
     eighths = rng.integers(-36, 37, shape)
@@ -387,7 +393,7 @@ def _matrix(contents: str, dtype: np.dtype, shape: tuple[int, ...], eighths: Any
 
 
 def specials(dtype: np.dtype) -> np.ndarray:
-    """The numbers of a dtype that are cases of their own; jax takes subnormal ones for 0."""
+    """Return the special values of a dtype. JAX treats subnormal numbers as 0."""
     if dtype.kind in "iu":
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         return np.array([low, low + 1, -1 % (high + 1) if low == 0 else -1, 0, 1, 2, high], dtype)

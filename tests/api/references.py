@@ -24,7 +24,7 @@ import accnp
 
 
 def changed(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's that writes into its first operand, as one that gives a new array."""
+    """Return a NumPy function that modifies its first operand as one that returns a new array."""
 
     def run(x: Any, *args: Any, inplace: bool = False, **kw: Any) -> Any:
         x = np.array(x)
@@ -57,7 +57,7 @@ def attention(q: Any, k: Any, v: Any, return_residual: bool = False) -> Any:
 
 
 def geometric(a: Any, b: Any, count: int) -> Any:
-    """Both ends as they are, whatever lies between them."""
+    """`np.geomspace` with exact end points, whatever the values between them."""
     steps = np.linspace(0, 1, count)[1:-1]
     return np.stack([a, *[a * (b / a) ** t for t in steps], b])
 
@@ -84,7 +84,7 @@ def updated(ufunc: Any) -> Callable[..., Any]:
 
 
 def scanned(f: Callable[..., Any], x: Any) -> Any:
-    """All prefixes along the first axis, of one array or of several."""
+    """Return all prefix reductions along the first axis, of one or several arrays."""
     several = isinstance(x, tuple)
     rows = list(zip(*x, strict=True)) if several else list(x)
     for i in range(1, len(rows)):
@@ -93,7 +93,9 @@ def scanned(f: Callable[..., Any], x: Any) -> Any:
 
 
 def largest(x: Any, k: int, reduction_dimension: int = -1, sign: int = -1, **_: Any) -> Any:
-    """The k largest (smallest with sign=1), nan above all others, and their places."""
+    """Return the k largest elements (smallest for `sign=1`) and their indices; NaN is larger than
+    all numbers.
+    """
     x = np.moveaxis(x, reduction_dimension, -1)
     order = np.lexsort((sign * x, sign * np.isnan(x)))[..., :k]
     outputs = np.take_along_axis(x, order, -1), order
@@ -118,14 +120,14 @@ def bessels(x: Any, v: int, n_iter: int = 50) -> Any:
 
 
 def eigen(x: Any) -> Any:
-    """Eigenvalues, left and right vectors."""
+    """Return eigenvalues, and left and right eigenvectors."""
     values, vectors = np.linalg.eig(x)
     left = np.linalg.inv(vectors).conj().swapaxes(-1, -2)
     return values, left / np.linalg.norm(left, axis=-2, keepdims=True), vectors
 
 
 def igamma_order_gradient(a: Any, x: Any) -> Any:
-    """Of the incomplete gamma function."""
+    """Return the derivative of the incomplete gamma function with respect to its order."""
     special = importlib.import_module("scipy.special")
     h = 1e-4 * np.maximum(abs(a), 1e-3)
     near, far = (special.gammainc(a + n * h, x) - special.gammainc(a - n * h, x) for n in (1, 2))
@@ -133,7 +135,9 @@ def igamma_order_gradient(a: Any, x: Any) -> Any:
 
 
 def gamma_sample_gradient(a: Any, x: Any) -> Any:
-    """Of a sample of the gamma distribution by its parameter; far out by the expansion."""
+    """Return the derivative of a gamma sample with respect to its parameter, by an expansion for
+    large x.
+    """
     special = importlib.import_module("scipy.special")
     far = np.log(x) - special.psi(a)
     return np.where((x > 1e3) & (x > 1e3 * a) & (a > 0), far, _gamma_sample_gradient(special, a, x))
@@ -144,7 +148,9 @@ def _gamma_sample_gradient(special: Any, a: Any, x: Any) -> Any:
 
 
 def poisson_entropy(mean: Any, loc: float = 0) -> Any:
-    """The sum of all terms, or its expansion for large means, where SciPy's sum has no end."""
+    """Sum all terms, or use an expansion for large means, for which SciPy's sum does not
+    terminate.
+    """
     special = importlib.import_module("scipy.special")
     counts = np.arange(200.0)
     logs = special.xlogy(counts, mean[..., None]) - mean[..., None] - special.gammaln(counts + 1)
@@ -155,7 +161,7 @@ def poisson_entropy(mean: Any, loc: float = 0) -> Any:
 
 
 def double_exponential(y: Any, loc: float = 0, scale: float = 1) -> Any:
-    """log(1 - exp(-exp(y))) where exp(y) underflows, too."""
+    """log(1 - exp(-exp(y))), also where exp(y) underflows."""
     y = (y - loc) / scale
     return np.where(y < -36, y, np.log(-np.expm1(-np.exp(y))))
 
@@ -175,7 +181,7 @@ def logaddexp(x: Any, y: Any, base: float = math.e) -> Any:
 
 # Of names that NumPy and SciPy have not, or have in another form.
 def zeta(x: Any, q: Any) -> Any:
-    """SciPy's, which has no number for the limit at orders that are huge."""
+    """SciPy's function, with the limit 0 at huge orders, for which SciPy returns NaN."""
     special = importlib.import_module("scipy.special")
     return np.where((x > 1e15) & (q > 1), 0, special.zeta(x, q))
 
@@ -241,7 +247,9 @@ SAME_AS = {
 
 
 def sides(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
-    """A partition with both sides in order; of two equal zeros either is right."""
+    """Sort both sides of a partition, so that results can be compared; signs of zeros are
+    dropped.
+    """
     x = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
     x = x + x.dtype.type(0)
     return np.concatenate([np.sort(x[..., :k]), x[..., k : k + 1], np.sort(x[..., k + 1 :])], -1)
@@ -253,7 +261,7 @@ def sides_of_places(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
 
 
 def outer(vectors: Any) -> Any:
-    """Each column times its own adjoint."""
+    """Return the product of each column with its own adjoint."""
     return np.einsum("...ik,...jk->...kij", vectors, vectors.conj())
 
 
@@ -292,7 +300,7 @@ FREE: dict[str, Callable[..., Any]] = {
 
 
 def wide(x: Any, whole: bool) -> Any:
-    """Operands in float64 or complex128; whole numbers as they are if `whole`."""
+    """Convert operands to float64 or complex128; keep integers if `whole`."""
     if isinstance(x, list | tuple):
         return type(x)(wide(v, whole) for v in x)
     if not isinstance(x, np.ndarray | np.generic) or (whole and x.dtype.kind in "biu"):
@@ -302,7 +310,7 @@ def wide(x: Any, whole: bool) -> Any:
 
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """NumPy's or SciPy's function of a name, or a formula."""
+    """Return the formula, NumPy function or SciPy function for a name, or None."""
     if name in FORMULAS:
         return FORMULAS[name]
     space, _, last = SAME_AS.get(name, name).rpartition(".")
@@ -325,7 +333,9 @@ def function(name: str) -> Callable[..., Any] | None:
 def evaluated(
     f: Callable[..., Any], case: Called, arrays: dict[str, Any], whole: bool
 ) -> list[Any]:
-    """The arrays of a result: operands are computed as they are, the function in float64."""
+    """Return the arrays of a result. Operand expressions are evaluated in their own dtypes, the
+    function in float64.
+    """
 
     def run(*args: Any, **kw: Any) -> Any:
         return f(*wide(args, whole), **wide_values(kw, whole))
@@ -357,7 +367,7 @@ WHOLE = ("numpy.", "Array.", "lax.associative_scan", "lax.clz", "scipy.special.s
 
 @functools.cache
 def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
-    """The right arrays, rounded to dtypes; none where nobody else has them."""
+    """Return the reference results, rounded to `dtypes`; an empty list if there is no reference."""
     f = function(name)
     try:
         outputs = evaluated(f, case, case.operands(), name.startswith(WHOLE)) if f else []
@@ -370,7 +380,7 @@ def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.
 
 
 def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.ndarray]:
-    """What is not free of a result."""
+    """Return the part of a result that the function's definition determines."""
     rule = next((f for names, f in FREE.items() if fnmatchcase(name, names)), None)
     if rule is None:
         return values
@@ -390,7 +400,9 @@ STEP = 2.0**-10
 
 
 def moving(name: str, case: Called, moves: dict[str, np.ndarray]) -> Callable[[int], list[Any]]:
-    """The results after some steps of the operands that move."""
+    """Return a function of a number of steps that evaluates a call with its operands moved along
+    `moves`.
+    """
     arrays = operands_wide(case)
     f = None if any(fnmatchcase(name, names) for names in FREE) else function(name)
     if f is not None:
@@ -416,7 +428,7 @@ def operands_wide(case: Called) -> dict[str, Any]:
 
 
 def own(name: str, case: Called, arrays: dict[str, Any]) -> list[np.ndarray]:
-    """What accnp itself gives with 64-bit types."""
+    """Evaluate a call with accnp itself and 64-bit types."""
     with accnp.enable_x64(True):
         inputs = {
             k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()
@@ -425,7 +437,10 @@ def own(name: str, case: Called, arrays: dict[str, Any]) -> list[np.ndarray]:
 
 
 def gradient_quotients(name: str, case: Called, letter: str, place: int) -> list[float]:
-    """The slope of the weighted sum of a result by one number, and those of both sides of it."""
+    """Return difference quotients of the weighted sum of a result with respect to one number.
+
+    They are the central quotient and those of the right and left side.
+    """
     move = np.zeros(case.operands()[letter].shape)
     move.flat[place] = 1
     at = moving(name, case, {letter: move})
@@ -438,7 +453,9 @@ def gradient_quotients(name: str, case: Called, letter: str, place: int) -> list
 
 
 def jvp_quotients(name: str, case: Called, moves: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
-    """The slopes of all numbers of a result as the operands move, and those of both sides."""
+    """Return difference quotients of all numbers of a result along `moves`: central, right and
+    left.
+    """
     at = moving(name, case, moves)
 
     def derivative(weights: dict[int, float]) -> list[np.ndarray]:
@@ -451,7 +468,9 @@ def jvp_quotients(name: str, case: Called, moves: dict[str, np.ndarray]) -> list
 def changes(
     at: Callable[[int], list[Any]], weights: dict[int, float], i: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes of one leaf, and where it moves; nothing where it stays, infinite as well."""
+    """Return the difference quotients of one leaf, and where it changes; 0 where it does not
+    change, also if it is infinite.
+    """
     first = at(next(iter(weights)))[i]
     total, moves = np.zeros_like(first), np.zeros(first.shape, bool)
     for k, weight in weights.items():
@@ -463,7 +482,7 @@ def changes(
 
 
 def weigh(at: Callable[[int], list[Any]], weights: dict[int, float], i: int) -> float:
-    """What one leaf adds to a slope."""
+    """Return the contribution of one leaf to the difference quotient of the weighted sum."""
     total, moves = changes(at, weights, i)
     if moves.any():
         total[np.isnan(total) & ~moves] = 0

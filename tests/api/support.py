@@ -30,7 +30,7 @@ TOLERANCE = {
 
 
 def value_of(x: Any) -> Any:
-    """Compute an array, or each of several, by the ops' NumPy meanings."""
+    """Compute an array, or each of several, by the ops' NumPy reference functions."""
     if isinstance(x, tuple | list):
         return type(x)(value_of(v) for v in x)
     if not isinstance(x, accnp.Array):
@@ -60,8 +60,10 @@ def value_of(x: Any) -> Any:
 
 @contextlib.contextmanager
 def only_recorded() -> Iterator[None]:
-    """Record operations without computing them, for `value_of`: small calls are no compiled
-    programs (`test_small_calls.py` is about them), and deep expressions are not computed early.
+    """Record operations without computing them, for `value_of`.
+
+    Small calls do not run as compiled programs (`test_small_calls.py` tests these), and deep
+    expressions are not computed early.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_calls, "_is_small", lambda arrays, static: False)
@@ -73,7 +75,7 @@ def only_recorded() -> Iterator[None]:
 
 
 def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
-    """Assert that a result has jax's type, weak flag and values."""
+    """Assert that a result has JAX's type, weak flag and values."""
     if isinstance(theirs, tuple | list):
         assert isinstance(ours, tuple | list)
         assert len(ours) == len(theirs)
@@ -99,7 +101,7 @@ def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
 
 
 def outcome(fn: Callable[[], Any]) -> Any:
-    """Return the result, or the exception it raises."""
+    """Return the result, or the exception that was raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -109,9 +111,10 @@ def outcome(fn: Callable[[], Any]) -> Any:
 
 
 def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any) -> None:
-    """Assert that two functions agree on inputs: both refuse them, or their results are the same.
+    """Assert that two functions agree on inputs: both refuse them, or their results are the
+    same.
 
-    NumPy arrays are handed over as arrays of each library, everything else as it is.
+    NumPy arrays are passed as arrays of each library, everything else unchanged.
     """
     mine = [accnp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
 
@@ -132,7 +135,7 @@ def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw
 def agree_on_type(
     ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any
 ) -> None:
-    """Like `agree`, but of shape, dtype and weak flag only: the peer compiles nothing for them."""
+    """Compare shape, dtype and weak flag only, so that JAX compiles nothing."""
     mine = [accnp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
     a = outcome(lambda: ours(*mine, **kw))
     b = outcome(lambda: jax.eval_shape(lambda: theirs(*args, **kw)))

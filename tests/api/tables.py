@@ -1,7 +1,7 @@
-"""Assertions that expressions of a table have the same results in accnp and in JAX.
+"""Assertions that expressions have the same results in accnp and in JAX.
 
-They take the source of an expression such as "roll(X, 2)", two modules, and the arrays that the
-source names.
+The functions take the source of an expression such as "roll(X, 2)", two modules, and the arrays
+that the source uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import accnp
 def compare(
     text: str, ours: ModuleType, theirs: ModuleType, scale: float = 1.0, **arrays: Any
 ) -> None:
-    """Evaluate an expression in both namespaces, on NumPy arrays and on each library's own."""
+    """Evaluate an expression in both namespaces, on NumPy arrays and on arrays of each library."""
 
     def evaluated(module: ModuleType, jnp: Any, convert: bool) -> Any:
         names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
@@ -38,14 +38,16 @@ def compare(
 
 
 def _arrays(x: Any, jnp: Any) -> Any:
-    """Results that stay NumPy arrays, for arguments that were, count as arrays."""
+    """Convert results to arrays, because functions may return NumPy arguments unchanged."""
     if isinstance(x, tuple | list):
         return tuple([_arrays(v, jnp) for v in x])
     return jnp.asarray(x) if isinstance(x, np.ndarray) else x
 
 
 def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
-    """Compare d sum(sin(expression)) / d each array, in reverse mode, with jax's."""
+    """Compare the gradients of sum(sin(expression)) with respect to each array with those of
+    JAX.
+    """
 
     def total(jnp: Any) -> Any:
         def run(values: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
-"""Errors of public functions for bad arguments: they refuse what JAX refuses, with an error of the
-same class. The message names the function as the user called it, says what was wrong with which
-value, and says what to do.
+"""Errors of public functions for invalid arguments. Functions refuse what JAX refuses, with an
+error of the same class. The message names the function as the user called it, states what is wrong
+with which value, and says what to do.
 
 The calls are those of `bad_calls.py`; `exceptions.txt` lists intended differences. JAX's errors are
 stored (`oracle.py`).
@@ -39,7 +39,7 @@ LETTERS = {
 
 
 def excused(name: str, kind: str, call: str) -> bool:
-    """Return whether a difference is in the file of exceptions."""
+    """Return whether `exceptions.txt` lists a difference."""
     return any(
         fnmatch.fnmatchcase(name, names) and what == kind and fnmatch.fnmatchcase(call, which)
         for names, what, which, _ in EXCEPTIONS
@@ -47,10 +47,11 @@ def excused(name: str, kind: str, call: str) -> bool:
 
 
 def letter(error: Exception | None) -> str:
-    """The class of an error: a letter, X for another one, a dot for no error.
+    """Return the class of an error as a letter: X for unlisted classes, a dot for no error.
 
-    A small letter where Python or NumPy raised it somewhere in jax's steps, as for `shape[0]` of
-    no axes: then the class says nothing about the argument.
+    The letter is lowercase if an instruction in JAX's code raised the error, not a `raise`
+    statement, for example `shape[0]` of an empty shape. Then the class says nothing about the
+    argument.
     """
     if error is None:
         return "."
@@ -66,7 +67,9 @@ def letter(error: Exception | None) -> str:
 
 
 def of_jax(name: str) -> str:
-    """What jax does with the bad calls of a function: arguments are made, nothing is compiled."""
+    """Return the letters of JAX's errors for the invalid calls of a function. Nothing is
+    compiled.
+    """
     jax: Any = importlib.import_module("jax")
     for part in (
         "numpy.fft", "numpy.linalg", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.signal",
@@ -100,7 +103,9 @@ def of_jax(name: str) -> str:
 
 
 def names_of(name: str) -> set[str]:
-    """What a text may begin with: the last part of the name, or what its function is called."""
+    """Return the names with which a message may begin: the last part of the name, or the function's
+    `__name__`.
+    """
     last = name.split(".")[-1]
     if name.startswith("Array.at."):
         return {f"x.at[...].{last}"}
@@ -108,7 +113,7 @@ def names_of(name: str) -> set[str]:
 
 
 def form(name: str, call: str, text: str) -> str:
-    """What is wrong with the form of a text; nothing if it is empty."""
+    """Return what is wrong with the form of an error message; an empty text if nothing is."""
     handed = re.findall(r"\bjnp\.(\w+)(?=[,)])", call)  # functions may be handed over
     heads = "|".join(map(re.escape, names_of(name).union(handed)))
     match = re.match(rf"([\w.]+\.)?({heads})(:|\(\) | )", text)
@@ -126,8 +131,9 @@ def form(name: str, call: str, text: str) -> str:
 
 
 def shows(text: str, v: Any) -> bool:
-    """Return whether an error says what a bad argument is: itself, its type, shape, length or
-    dtype."""
+    """Return whether a message shows an invalid argument: its value, type, shape, length or
+    dtype.
+    """
     phrases = {repr(v), str(v), type(v).__name__, getattr(v, "__name__", repr(v))}
     shape: Any = None
     if isinstance(v, tuple | list):
@@ -155,7 +161,7 @@ ELSEWHERE = re.compile(r"unbound axis name|got multiple values|[\w.\[\]]+\(\) (m
 
 
 def complaints(name: str) -> list[tuple[str, str, str]]:
-    """What is wrong with what a function says of its bad calls: kind, call, text."""
+    """Return the faults of a function's errors for invalid calls: class of fault, call, text."""
     faults = []
     answers = stored_result("bad_calls", name, lambda: of_jax(name))
     for (call, wild, bad), theirs in zip(calls(name), answers, strict=True):

@@ -1,4 +1,6 @@
-"""Contexts of the user's, live arrays, forward and backward passes, pictures, the prompt."""
+"""User-defined contexts, `live_arrays`, forward and backward passes, pictures of graphs, and the
+debugger prompt.
+"""
 
 import io
 

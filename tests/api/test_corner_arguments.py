@@ -1,4 +1,4 @@
-"""Arguments at the edge of what functions accept; the values are those of jax and NumPy."""
+"""Corner cases of arguments, compared with JAX and NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ACCNP_DEBUG, debug_nans, debug_infs, explain_cache_misses, counters, and `python -m accnp`."""
+"""Debugging options: `ACCNP_DEBUG`, `debug_nans`, `debug_infs`, `explain_cache_misses`, counters,
+and the commands of `python -m accnp`.
+"""
 
 import gc
 import logging
@@ -19,7 +21,7 @@ from accnp.ir import node as nodes
 
 
 def line_of(marker):
-    """The number of the line in this file that ends with a comment."""
+    """Return the number of the line in this file that ends with a comment."""
     with open(__file__) as file:
         (number,) = [i for i, text in enumerate(file, 1) if text.rstrip().endswith(f"# {marker}")]
     return number
@@ -273,7 +275,7 @@ def test_nan_names_the_users_line_through_transformations(line, op, f, x, way):
 
 @pytest.mark.parametrize("way", ["jit", "jit-grad"])
 def test_hidden_nan_is_not_an_error(way):
-    """As in jax, of a jitted function the results are searched."""
+    """As in JAX, only the results of a jitted function are checked."""
 
     def f(x):
         return jnp.sum(jnp.where(x > 0, x, jnp.where(jnp.isnan(jnp.log(x)), 0.0, x)))

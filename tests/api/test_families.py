@@ -1,15 +1,15 @@
-"""Families of functions against jax, expression by expression: `families/*.txt` hold them.
+"""Expressions of `families/*.txt`, grouped by families of functions, compared with JAX.
 
-A line is an expression over the names of the namespace, `np`, `jnp`, `jax`, arrays defined above it
-(`X = N(3, 4)`; N draws normal numbers; `D("uint8", 3)` is an array of numbers of a dtype, `S` of
-its special values), or a comment. Files named `*_64` are evaluated with 64-bit types. What jax
-answers is stored in `expected/families_*.json`; `ACCNP_ORACLE=1 pytest tests/api/test_families.py`
-asks it again.
+A line is a comment or an expression over the names of the namespace, `np`, `jnp`, `jax` and arrays
+that are defined above it (`X = N(3, 4)`; N draws normal numbers, `D("uint8", 3)` is an array of
+numbers of a dtype, `S` of its special values). Files named `*_64` are evaluated with 64-bit types.
+The results of JAX are stored in `expected/families_*.json`; `ACCNP_ORACLE=1 pytest
+tests/api/test_families.py` runs JAX again.
 
-Each expression is evaluated by the ops' NumPy meanings. Since kernels take long to compile, those
-of jit evaluate a quarter of the expressions (all in `make test-full`), and those of eager code an
-eighth, which must agree with jit to the bit. `~ ` in front says that values must be known, so that
-jit refuses. `! ` in front says that jax refuses.
+Each expression is evaluated by the NumPy reference functions of the ops. Because kernels take long
+to compile, jitted kernels evaluate a quarter of the expressions (all in `make test-full`), and
+eager kernels an eighth, which must match jit bitwise. The prefix `~ ` marks expressions that need
+concrete values, which jit refuses, and `! ` those that JAX refuses.
 """
 
 import contextlib
@@ -37,7 +37,9 @@ def normal(*shape):
 
 
 def numbers(dtype, *shape):
-    """Small numbers of a dtype, reals in steps of a quarter, which all floating dtypes have."""
+    """Draw small numbers of a dtype, reals as multiples of 1/4, which all floating dtypes
+    represent.
+    """
     rng = np.random.default_rng(zlib.crc32(repr((dtype, shape)).encode()))
     kind = accnp.numpy.dtype(dtype)
     drawn = rng.integers(0 if kind.kind in "bu" else -9, 10, shape)
@@ -49,7 +51,7 @@ def numbers(dtype, *shape):
 
 
 def specials(dtype):
-    """The numbers of a dtype that are cases of their own."""
+    """Return the special values of a dtype."""
     kind = accnp.numpy.dtype(dtype)
     if kind.kind in "iu":
         low, high = np.iinfo(kind).min, np.iinfo(kind).max
@@ -63,7 +65,7 @@ def specials(dtype):
 
 
 def read(path):
-    """The cases of a file: each with the definitions that stand above it."""
+    """Return the cases of a file, each with the definitions above it."""
     definitions = {}
     for line in path.read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -90,7 +92,7 @@ JITTED = [
 
 
 def scope(jax, definitions):
-    """The names that an expression may use, in one of the two libraries."""
+    """Return the names that an expression may use, for JAX or accnp."""
     jnp = importlib.import_module(f"{jax.__name__}.numpy")
     names = {
         **{n: getattr(jnp, n) for n in dir(jnp)},
@@ -108,7 +110,7 @@ def scope(jax, definitions):
 
 
 def plain(x, look: Any = np.asarray) -> Any:
-    """A result as data: arrays as (dtype, weak type, shape, values), trees as lists."""
+    """Return a result as data: arrays as (dtype, weak type, shape, values), trees as lists."""
     if isinstance(x, tuple | list):
         return [plain(v, look) for v in x]
     if x is None or isinstance(x, str | type):
@@ -140,7 +142,7 @@ def answer(text, jax, definitions, look: Any = plain) -> Any:
 
 
 def wide(jax, family):
-    """The switch to 64-bit types, for the families that want it."""
+    """Enable 64-bit types for the families that need them."""
     return jax.enable_x64(True) if family.endswith("_64") else contextlib.nullcontext()
 
 
@@ -178,7 +180,7 @@ def close(actual, expected, kind, text):
 
 
 def expectation(family, line, definitions):
-    """A line without its mark, the mark, and what jax answers."""
+    """Return the expression of a line, its prefix, and the stored result of JAX."""
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
     expected = stored_result(
         f"families_{family}", line + repr(definitions or ""), ask(text, definitions, family)

@@ -1,5 +1,6 @@
-"""Arrays of float0, the dtype of tangents of integers: NumPy arrays that arithmetic refuses, as in
-jax."""
+"""Arrays of float0, the tangent dtype of integers. They are NumPy arrays without arithmetic, as in
+JAX.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Make = Callable[[Any], Any]
 
 
 def of_integers(m: Any) -> Any:
-    """A function whose second argument has tangents of float0."""
+    """A function whose second argument has float0 tangents."""
     return m.grad(lambda x, i: (x * i).sum(), argnums=(0, 1), allow_int=True)
 
 
@@ -75,7 +76,7 @@ def test_numpy_arrays(name: str) -> None:
 
 
 def test_many_calls_and_trees() -> None:
-    """Calls of a jitted function that machine code answers give NumPy arrays too."""
+    """Cached calls of jitted functions, which run in machine code, return NumPy arrays too."""
     f = accnp.jit(lambda x, i: {"a": of_integers(accnp)(x, i), "b": (x + 1, None)})
     x = accnp.numpy.ones(2)
     for _ in range(5):

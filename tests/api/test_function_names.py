@@ -1,4 +1,4 @@
-"""What functions say of themselves: tools build names from `__name__`, and pickle finds functions
+"""Names, annotations and attributes of functions: tools use `__name__`, and pickle finds functions
 by it.
 """
 

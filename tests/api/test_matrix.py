@@ -26,7 +26,7 @@ SCALE = {"digamma": 30, "lgamma": 10, "power": 5, "pow": 5}
 
 
 def program(text: str, m: Any) -> Callable[..., Any]:
-    """The expression as a function of the arrays that it names, in one library."""
+    """Return an expression as a function of the arrays that it uses, for JAX or accnp."""
     scope = {"jnp": m.numpy, "lax": m.lax, "random": m.random, "nn": m.nn, "np": np}
     code = compile(text, text, "eval")
     return lambda **arrays: eval(code, scope, arrays) if arrays else eval(code, scope)
@@ -41,12 +41,12 @@ def leaves(m: Any, result: Any) -> list[Any]:
 
 
 def facts(m: Any, result: Any) -> list[Any]:
-    """Results that are no arrays: shapes, types, flags."""
+    """Return the results that are not arrays: shapes, types and flags."""
     return [str(x) for x in m.tree.leaves(result) if not isinstance(x, m.Array)]
 
 
 def total(m: Any, f: Callable[..., Any], fixed: dict[str, Any]) -> Callable[[Any], Any]:
-    """A weighted sum of what is real or complex in the results."""
+    """Return a weighted sum of the real and complex results."""
 
     def run(moving: dict[str, Any]) -> Any:
         out: Any = m.numpy.zeros((), "float32")
@@ -67,9 +67,9 @@ def moving_of(arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def ways(m: Any, text: str, arrays: dict[str, Any], selected: Any = None) -> dict[str, Any]:
-    """Value, tangent and gradient of one expression in one library.
+    """Return value, tangent and gradient of an expression in one library.
 
-    Without `selected`, those that the library refuses are left out.
+    Without `selected`, those that the library refuses are omitted.
     """
     f = program(text, m)
     moving, fixed = moving_of(arrays)
@@ -93,7 +93,7 @@ def ways(m: Any, text: str, arrays: dict[str, Any], selected: Any = None) -> dic
 
 @functools.cache
 def oracle(chunk: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What jax gives for a handful of expressions, compiled at once."""
+    """Return JAX's results for a few expressions, compiled as one program."""
     static: dict[str, Any] = {}
 
     def run(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def close(ours: Any, theirs: Any, why: str, scale: float = 1.0) -> None:
 
 @pytest.mark.parametrize("text", CASES)
 def test_as_jax(text: str) -> None:
-    """Values, tangents and gradients, with types and weak flags."""
+    """Compare values, tangents and gradients with their types and weak flags."""
     data, chunk = named(text, inputs()), CASES.index(text) // GROUP
     expected, static = jax_result(lambda: [actual[text] for actual in oracle(chunk)], text, data)
     scale = next((v for k, v in SCALE.items() if k in text), 1)

@@ -1,6 +1,5 @@
-"""Every public name of jax 0.10 is here, with its signature: `names.tsv` lists them.
-
-`exceptions.txt` says which are not, and why.
+"""Every public name of JAX 0.10 exists with the same signature. `names.tsv` lists the names, and
+`exceptions.txt` the intended differences with their reasons.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ WITHOUT_SIGNATURE = {"constant", "dunder", "exception", "module", "primitive", "
 
 
 def excused(name: str) -> dict[str, str]:
-    """What is different about a name by the file of exceptions, and why."""
+    """Return the class of the listed difference of a name, and its reason."""
     return {what: why for pattern, what, _, why in EXCEPTIONS if fnmatch.fnmatchcase(name, pattern)}
 
 
 def find(name: str) -> Any:
-    """The object of a dotted name; None if there is none."""
+    """Return the object with a dotted name; None if it does not exist."""
     value: Any = accnp
     if name.startswith("Array.at."):
         value, name = accnp.numpy.zeros(3).at[0], name.removeprefix("Array.at.")
@@ -60,7 +59,7 @@ Parameters = dict[str, tuple[str, str | None]]
 
 
 def stated(signature: str) -> Parameters:
-    """The parameters of a signature of the table: name -> kind, text of the default."""
+    """Parse a signature of the table: name -> kind, source of the default."""
     definition = ast.parse(f"def f{signature}: pass").body[0]
     assert isinstance(definition, ast.FunctionDef)
     a = definition.args
@@ -80,8 +79,9 @@ def stated(signature: str) -> Parameters:
 
 
 def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
-    """Return whether a default is the one of the table, which has the class of objects without a
-    text."""
+    """Return whether a default matches the table, which lists objects without a source by their
+    class.
+    """
     if text is None or parameter.default is parameter.empty:
         return text is None and parameter.default is parameter.empty
     if text in SENTINELS:
@@ -91,7 +91,7 @@ def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
 
 
 def differences(name: str, kind: str, signature: str) -> tuple[str, str]:
-    """What is different about a name: nothing, or "absent", "signature", "more"; in words."""
+    """Return how a name differs ("", "absent", "signature" or "more"), and a description."""
     value = find(name)
     if value is None:
         return "absent", "there is no such name"

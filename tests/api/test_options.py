@@ -1,4 +1,4 @@
-"""Options of jax do here what they do there, or a warning says once that they are ignored."""
+"""JAX's configuration options have the same effect in accnp, or warn once that they are ignored."""
 
 import os
 import subprocess
@@ -111,7 +111,7 @@ def test_every_option_without_effect_warns():
 
 
 def test_options_are_set_before_they_warn():
-    """A program whose warnings are errors can go on."""
+    """A program that turns warnings into errors can continue."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(IgnoredOptionWarning):

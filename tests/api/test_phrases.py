@@ -1,7 +1,7 @@
-"""Phrases of errors and warnings that people search for and that tests of libraries match.
+"""Phrases of errors and warnings that users search for and that the tests of libraries match.
 
 `phrases.txt` has rows `phrase | call`. Each phrase was in JAX 0.10.2's message for that call when
-the file was written; `ACCNP_ORACLE=1` checks that again.
+the file was written; `ACCNP_ORACLE=1` checks this again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def needs_value(x: Any) -> Any:
 
 
 def names(jax: Any) -> dict[str, Any]:
-    """What calls may use, of accnp or of jax."""
+    """Return the names that calls may use, for accnp or JAX."""
     jnp, leaked = jax.numpy, []
 
     def escaped() -> Any:
@@ -64,7 +64,7 @@ def names(jax: Any) -> dict[str, Any]:
         return jax.tree.leaves(node())
 
     def sorted_dtypes(call: Callable[[], Any]) -> None:
-        """jax lists dtypes in the order of a set."""
+        """Sort the dtypes in a message, which JAX lists in the order of a set."""
         try:
             call()
         except ValueError as error:

@@ -1,7 +1,7 @@
 """Functions under `numpy_rank_promotion="raise"` and `numpy_dtype_promotion="strict"`.
 
-The modes are about operands that users pass: functions that are composed of others combine ranks
-and dtypes inside, as those of jax do, and refuse the operands that those of jax refuse.
+The modes apply to operands that users pass. Composite functions combine ranks and dtypes
+internally, as in JAX, and refuse the operands that JAX refuses.
 """
 
 import jax as oracle
@@ -90,7 +90,7 @@ def test_linspace_of_a_narrower_dtype():
     "x", [np.int32(1), np.int64(3), np.bool_(True), np.arange(3), np.arange(3, dtype=np.uint8)]
 )
 def test_integers_of_numpy_under_derivatives(x):
-    """They are not traced, so that NumPy's promotion holds for them."""
+    """NumPy integers are not traced, so NumPy's promotion applies to them."""
 
     def results(m):
         def f(x):
@@ -138,7 +138,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_ranks_of_operands(name):
-    """What the user passes is checked as before."""
+    """Operands that the user passes are still checked."""
     with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="broadcast"):
         REFUSED[name]()
 
@@ -223,7 +223,7 @@ VECTORS = {
 
 
 def accepted_modes(m, text, scope):
-    """The modes in which a library accepts an expression; None if it never does."""
+    """Return the modes in which a library accepts an expression; None if it never does."""
     loaded = {n: getattr(m.numpy, n) for n in getattr(m.numpy, "__all__", ())}
     names = {
         **vars(m.numpy),
@@ -280,7 +280,7 @@ EMPTY = ("cov(N(2, 0), fweights=np.ones(0, int))",)
 
 @pytest.mark.parametrize("group", modes.groups())
 def test_namespace(group):
-    """What jax accepts in a mode is accepted, and what it refuses for its operands is refused."""
+    """Calls that JAX accepts in a mode are accepted, and those that it refuses are refused."""
     expected, wrong = modes.known(group), []
     make, inputs = modes.calls_of(group)
     for line, call in make(jax, inputs):

@@ -1,5 +1,6 @@
-"""Python's numbers have the same value as operands, as arguments of `jit`, and as defaults: they
-are rounded to each dtype that they are converted to."""
+"""Python numbers have the same value as operands, as arguments of `jit`, and as defaults: they are
+rounded to each dtype to which they are converted.
+"""
 
 import math
 
@@ -14,7 +15,9 @@ from accnp.experimental import enable_x64
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_default_is_rounded_like_an_argument(dtype):
-    """The period 2 pi is promoted with the angles, which are then widened to float32."""
+    """The period 2 pi is promoted to the dtype of the angles, which are then converted to
+    float32.
+    """
     x = jnp.asarray([-1.608, 0.6304, 0.4973, -1.08, 6.008, -3.709, -0.5215], dtype)
     expected = jnp.unwrap(x, period=jnp.asarray(2 * math.pi, dtype))
     for actual in (jnp.unwrap(x), jax.jit(jnp.unwrap)(x)):
@@ -32,7 +35,9 @@ def test_a_default_is_rounded_like_an_argument(dtype):
     ],
 )
 def test_a_promoted_number_is_rounded(narrow, wide):
-    """`promote` converts it to the narrow dtype, and the sum to the wide one."""
+    """`promote` converts the number to the narrow dtype, and the sum converts it to the wide
+    one.
+    """
 
     def f(x, number=math.pi):
         x, number = (wrap(n) for n in promote("f", x, number))

@@ -1,6 +1,7 @@
-"""Errors that docstrings document: the class and the first words of the message, by function.
+"""Errors that docstrings document: the class and the first words of the message, for each
+function.
 
-`refusals.txt` has rows with a name, a call with GIVEN and `f`, the function of that name, and the
+`refusals.txt` has rows with a name, a call with GIVEN and `f` (the function of that name), and the
 error.
 """
 

@@ -1,4 +1,4 @@
-"""Arguments that are refused with an error of their own, and what variables hold by mistake."""
+"""Arguments that raise a specific error, often the result of mistakes in the user's program."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Dtypes and weak flags of functions of one and two operands, for a sample of their dtypes.
+"""Dtypes and weak flags of the results of functions with one or two operands, for a sample of
+dtypes.
 
 The functions are those with such signatures in `names.tsv`, in both precisions. JAX's results are
-stored; `ACCNP_ORACLE=1` runs JAX again. Nothing is computed: types are known when an operation is
-recorded.
+stored; `ACCNP_ORACLE=1` runs JAX again. Nothing is computed, because types are known when an
+operation is recorded.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ FUNCTIONS = [name for name in NAMES if arity(name) and find(name) is not None]
 
 
 def draws(name: str) -> list[tuple[Any, ...]]:
-    """Operands: names of dtypes, and Python numbers."""
+    """Return operands: names of dtypes, and Python numbers."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     if arity(name) == 1:
         return [(d,) for d in rng.permutation(DTYPES)[:7].tolist()] + [(n,) for n in NUMBERS]
@@ -88,7 +89,7 @@ def given(m: Any, what: Any) -> Any:
 
 
 def answer(m: Any, name: str, operands: tuple[Any, ...]) -> Any:
-    """The types of the results: shape, dtype, weak flag; or that it is refused."""
+    """Return shape, dtype and weak flag of each result, or "refused"."""
     space, _, last = name.rpartition(".")
     function = getattr(importlib.import_module(f"{m.__name__}.{space}"), last)
     with warnings.catch_warnings():
@@ -130,7 +131,7 @@ def test_types(name: str, x64: bool) -> None:
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_reshaped_numpy_arrays_stay_concrete(traced):
-    """As in jax: libraries ask such values for their elements while they trace."""
+    """As in JAX: libraries read elements of such arrays while they trace."""
     a = np.arange(6, dtype=np.float64).reshape(2, 3)
 
     def check():
@@ -167,7 +168,9 @@ BASES_AND_EXPONENTS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("name", ["numpy.power", "numpy.float_power", "lax.pow"])
 def test_types_of_powers(name: str) -> None:
-    """Powers of integers by arrays are strong, and so are those by strong integers."""
+    """Powers of integers by arrays have strong types, and so do powers by strongly typed
+    integers.
+    """
 
     def types(m: Any, base: Callable[[Any], Any], exponent: Callable[[Any], Any]) -> list[Any]:
         module, function = name.split(".")

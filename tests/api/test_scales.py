@@ -1,4 +1,6 @@
-"""Derivatives and norms of very small and very large numbers: none forms a square out of range."""
+"""Derivatives and norms at very small and very large numbers: no intermediate square overflows or
+underflows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every function of the tables by values: layouts, dtypes, special values, each parameter.
+"""Values of every public function, compared with JAX: layouts, dtypes, special values and each
+parameter.
 
 `names.tsv` lists the functions, `values/*.txt` how each is called (`recipes.py`),
 `expected/values_*.json` the results of JAX (`answers.py`), and `exceptions.txt` intended
@@ -41,7 +42,7 @@ def fits(name: str, line: tuple[str, ...]) -> bool:
 
 
 def excuses(name: str, case: str, what: str) -> list[tuple[str, ...]]:
-    """The exceptions for a difference."""
+    """Return the listed exceptions for a difference."""
     return [
         line
         for line in EXCEPTIONS
@@ -57,7 +58,7 @@ def test_each_function_has_cases(name: str) -> None:
 
 @pytest.mark.parametrize("name", TESTED)
 def test_each_function_is_called(name: str) -> None:
-    """jax accepts calls, and calls with each parameter of the signature."""
+    """JAX accepts calls of the function, and calls with each parameter of its signature."""
     assert name in NAMES, f"{name} is not in names.tsv"
     accepted = [
         case for case, record in zip(cases(name), answers(name), strict=True) if "leaves" in record
@@ -72,7 +73,7 @@ def test_each_function_is_called(name: str) -> None:
 
 
 def compare(name: str, case: Case, record: dict[str, Any], run: Callable[[], Any]) -> None:
-    """Raise `Differs` unless a run gives what the record says, or what is right."""
+    """Raise `Differs` unless a run matches the record of JAX, or the reference values."""
     try:
         tree, leaves = run()
     except Exception as error:
@@ -97,7 +98,9 @@ def compare(name: str, case: Case, record: dict[str, Any], run: Callable[[], Any
 def failing(
     name: str, check: Callable[[Case, dict[str, Any]], None], whats: tuple[str, ...]
 ) -> Iterator[str]:
-    """The cases of a name that differ and are not excused, and exceptions that excuse nothing."""
+    """Yield the cases of a function that differ without an exception, and the exceptions that are
+    not used.
+    """
     used = set()
     for case, record in zip(cases(name), answers(name), strict=True):
         if "unsupported" in record:
@@ -124,8 +127,10 @@ def report(lines: Iterator[str]) -> None:
 
 @pytest.mark.parametrize("name", TESTED)
 def test_values(name: str) -> None:
-    """Types, weak flags and values, or a refusal, as jax has them. One case in 16 runs as a
-    compiled program, where small calls do."""
+    """Types, weak flags and values, or the refusal, match JAX.
+
+    One case in 16 runs as a compiled program, as small calls do.
+    """
 
     def check(case: Case, record: dict[str, Any]) -> None:
         arrays, numbers = arrays_of(accnp, case)
@@ -141,8 +146,11 @@ def test_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", sample(TESTED, 4))
 def test_jit(name: str) -> None:
-    """Many cases as one compiled program give the same, by kernels. With an empty cache these take
-    two thirds of the CPU of this file, so `make test` runs a quarter."""
+    """Many cases, compiled to kernels as one program, have the same results.
+
+    With an empty cache, these tests take two thirds of the CPU time of this file, so `make test`
+    runs a quarter of them.
+    """
     for wide in (False, True):
         with precision(accnp, wide):
             pairs = [
@@ -178,7 +186,7 @@ def _jitted(name: str, pairs: list[tuple[Case, dict[str, Any]]]) -> Iterator[str
 
 @pytest.mark.parametrize("name", TESTED)
 def test_vmap(name: str) -> None:
-    """A batch of two is what the calls one by one give."""
+    """A batch of two has the results of two separate calls."""
 
     def check(case: Case, record: dict[str, Any]) -> None:
         if not record.get("vmap") or case not in fused(name):
@@ -209,7 +217,7 @@ def test_vmap(name: str) -> None:
 
 @pytest.mark.parametrize("name", TESTED)
 def test_gradients(name: str) -> None:
-    """Gradients of a weighted sum of the results, where jax has them."""
+    """Gradients of a weighted sum of the results match those of JAX."""
 
     def check(case: Case, record: dict[str, Any]) -> None:
         if "grad" not in record or case not in fused(name):
@@ -239,7 +247,7 @@ def test_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in TESTED if " out=" in NAMES[n][1]])
 def test_out_is_refused(name: str) -> None:
-    """Arrays do not change, so nothing is written to one that is given."""
+    """Arrays are immutable, so the parameter `out` is refused."""
     case = cases(name)[0]
     arrays, numbers = arrays_of(accnp, case)
     case_with_out = Case(case.text, case.layout, case.dtype, (("out", "np.zeros(3)"),))

@@ -1,4 +1,4 @@
-"""Tangents of primals that are not weak are not weak either, as in jax 0.10.2."""
+"""Tangents of strongly typed primals are strongly typed, as in JAX 0.10.2."""
 
 import accnp as jax
 import accnp.numpy as jnp
@@ -12,7 +12,9 @@ def test_weak_tangent_of_a_strong_primal():
 
 
 def test_strong_tangent_of_a_weak_primal():
-    """The derivative is weak where the value is; a tangent that is handed through is unchanged."""
+    """The derivative is weak if the value is weak; a tangent that is passed through is
+    unchanged.
+    """
     for f, weak in (
         (lambda x: 7.0 * x, True),
         (jnp.sin, True),

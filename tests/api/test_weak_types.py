@@ -31,7 +31,7 @@ DTYPES = ("float32", "int32", "complex64", "bool")
 
 
 def calls(name: str) -> Iterator[tuple[Case, str]]:
-    """The calls of a name, each with the operands that are weak: all of them, or one."""
+    """Return the calls of a function, each with its weak operands: all of them, or one."""
     for case in cases(name):
         if case.layout != "base" or case.dtype not in DTYPES:
             continue
@@ -44,13 +44,13 @@ def calls(name: str) -> Iterator[tuple[Case, str]]:
 
 
 def weak_array(m: Any, x: np.ndarray) -> Any:
-    """An array of Python's numbers."""
+    """Return a weakly typed array, made from Python numbers."""
     numbers = [m.numpy.asarray(v) for v in x.ravel().tolist()]
     return m.numpy.stack(numbers).reshape(x.shape) if numbers else m.numpy.full(x.shape, 1.0)
 
 
 def types_of(m: Any, name: str, case: Case, weak: str) -> str:
-    """The dtypes of the results of a call, `-` where none is an array, `!` where it is refused."""
+    """Return the dtypes of the results of a call: `-` if none is an array, `!` if it is refused."""
     values = operands(case)
     structs = {
         k: m.ShapeDtypeStruct(v.shape, v.dtype, weak_type=k in weak) for k, v in values.items()
@@ -72,7 +72,7 @@ def types_of(m: Any, name: str, case: Case, weak: str) -> str:
 
 
 def mark(x: Any) -> str:
-    """`~` for a weak number; of a truth value the flag means nothing."""
+    """Return `~` for a weak number; the flag has no meaning for booleans."""
     return "~" if getattr(x, "weak_type", False) and x.dtype != bool else ""
 
 
@@ -87,7 +87,7 @@ def of_jax(name: str) -> str:
 
 
 def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
-    """The exceptions for a call, or for a name."""
+    """Return the listed exceptions for a call, or for a function."""
     return [
         line
         for line in EXCEPTIONS

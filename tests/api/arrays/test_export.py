@@ -1,4 +1,7 @@
-"""What leaves an array, and what other libraries see of it."""
+"""Memory that accnp arrays share with NumPy and other libraries: exported buffers are read-only,
+later writes to the source do not change the array, and DLPack, pickle and copies preserve the
+values.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The option `item_assignment`: `x[key] = values` does what NumPy does to the array of that name,
-in eager code and in traced functions. Other arrays, views and exported memory do not change.
+"""The option `item_assignment`: `x[key] = values` has NumPy's effect on the array that `x` refers
+to, in eager code and in traced functions. Other arrays, views and exported memory do not change.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ def test_loops() -> None:
 
 
 def test_eager_loops_see_arrays_they_close_over() -> None:
-    """The traces of bodies are cached by what the functions read."""
+    """The trace of a loop body is cached by the values that the body reads."""
     scale = jnp.ones(1)
     keys = random.split(random.key(0), 2)
 
@@ -555,7 +555,7 @@ def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) ->
 
 
 class _OnArrays:
-    """The functions of accnp with lists as values, as NumPy's take them."""
+    """The functions of accnp, with list arguments converted to arrays as NumPy does."""
 
     add, maximum, subtract = jnp.add, jnp.maximum, jnp.subtract
 

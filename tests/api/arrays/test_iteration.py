@@ -1,4 +1,4 @@
-"""Iterating over arrays: rows come as they are asked for."""
+"""Iterating over arrays: rows are computed in chunks, when the iterator reaches them."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from accnp.numpy import joining
 
 @pytest.fixture
 def chunk_lengths(monkeypatch):
-    """A list that gets the number of rows of each chunk that is taken apart."""
+    """Record the number of rows of each chunk that iteration computes."""
     lengths = []
     unstack = joining.unstack
 

@@ -1,6 +1,7 @@
-"""NumPy arrays that are used without a copy, and memory of the caller that results are written to.
+"""NumPy arrays that are used without a copy, and `call_into`, which writes results to memory that
+the caller owns.
 
-Copies are counted where arrays are copied into the pool, and buffers where they are taken from it.
+The tests count copies into the buffer pool and allocations from it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ N = 1 << 16
 
 @pytest.fixture
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of large arrays that are copied."""
+    """Record the sizes of large arrays that are copied into the pool."""
     sizes: list[int] = []
     copy_in = pool.copy_in
 
@@ -116,8 +117,9 @@ def test_no_kernel_writes_to_a_mapped_file(path: Path, copies: list[int]) -> Non
 
 
 def test_a_mapped_file_is_not_read_into_memory(tmp_path: Path) -> None:
-    """The memory of a process grows by the pages of the file that a sum has touched, which the
-    system can drop, and by nothing else: RssAnon does not contain them."""
+    """The resident memory of the process grows only by the pages of the file that the sum reads,
+    which the system can drop. RssAnon does not include them.
+    """
     path = tmp_path / "large.npy"
     np.lib.format.open_memmap(path, "w+", np.float32, (1 << 24,))[:] = 1  # 64 MB
     code = f"""
@@ -141,7 +143,7 @@ print(own() - before)
 
 @pytest.fixture
 def allocated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of large buffers that launches take from the pool."""
+    """Record the sizes of large buffers that launches allocate from the pool."""
     sizes: list[int] = []
     empty = pool.empty
 
@@ -159,7 +161,7 @@ ROWS = X.reshape(8, -1)
 
 
 def called_on_host(carry: Any, row: Any) -> tuple[Any, Any]:
-    """Return one step of a loop that is not native."""
+    """Run one step of a loop that runs in Python, not in machine code."""
     row = jnp.pure_callback(lambda x: np.asarray(x) + 1, row, row)
     return carry, row * 2
 
@@ -190,7 +192,7 @@ DIRECT = ("map", "two results", "matrix product", "sums of rows", "concatenate",
 
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many results each call has copied."""
+    """Record the number of results that each call copies."""
     counts: list[int] = []
     copy = output_buffers._copy
 

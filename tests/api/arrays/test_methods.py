@@ -1,4 +1,6 @@
-"""Operators, properties and methods of arrays, and how arrays meet NumPy's, against jax's."""
+"""Operators, properties and methods of arrays, and operations of arrays with NumPy arrays, compared
+with JAX.
+"""
 
 from __future__ import annotations
 

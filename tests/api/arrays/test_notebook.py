@@ -10,7 +10,7 @@ from accnp.devtools.inspect import notebook
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects the texts and checks that every element is closed."""
+    """Collects the texts of an HTML fragment and checks that every element is closed."""
 
     def __init__(self):
         super().__init__()
@@ -67,7 +67,7 @@ def test_texts_are_escaped():
 
 
 def test_html_sets_no_colours():
-    """The colours are those of the notebook's theme, light or dark."""
+    """The notebook's theme, light or dark, determines the colours."""
     for style in read(jnp.ones(3).block_until_ready()).styles:
         assert not any(word in style for word in ("#", "rgb", "white", "black"))
 

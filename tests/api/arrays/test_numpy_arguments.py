@@ -1,5 +1,6 @@
-"""Arguments of NumPy's functions under the option `numpy_dispatch`: given by position or by name,
-at their defaults and at others, they give what NumPy gives, or a refusal that names the argument.
+"""Arguments of NumPy functions under the option `numpy_dispatch`. Each argument is passed by
+position and by name, with its default and with other values. The results must match NumPy, or the
+error must name the argument.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ FUNCTIONS = functions()
 
 
 def on_accnp(x: Any) -> Any:
-    """Arguments with arrays of accnp in place of NumPy's."""
+    """Return the arguments with accnp arrays in place of NumPy arrays."""
     if isinstance(x, np.ndarray):
         return jnp.asarray(x)
     if type(x) in (list, tuple):
@@ -118,7 +119,9 @@ def same(actual: Any, expected: Any) -> None:
 
 
 def calls(name: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Calls with one optional argument: by name, and by position if those before it permit."""
+    """Return calls with one optional argument: by name, and by position if the preceding arguments
+    allow it.
+    """
     signature = _signature(FUNCTIONS[name])
     required = REQUIRED.get(name, (A,))
     yield required, {}

@@ -1,5 +1,5 @@
-"""The option `numpy_dispatch`: NumPy's functions on arrays of accnp give what they give on NumPy's,
-as arrays of accnp, also under `jit`, `grad` and `vmap`; Dask and xarray keep them inside.
+"""The option `numpy_dispatch`: NumPy functions on accnp arrays return accnp arrays with the values
+that NumPy computes, also under `jit`, `grad` and `vmap`. Dask and xarray can contain accnp arrays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _on() -> Iterator[None]:
 
 
 def operands(ufunc: np.ufunc) -> list[list[np.ndarray]]:
-    """Operands of a ufunc for each of its loops over float32, int32 or bool."""
+    """Return operands for each float32, int32 and bool loop of a ufunc."""
     random = np.random.default_rng(0)
     shapes = SHAPES.get(ufunc.__name__, [(3, 4), (4,)])
     tuples = []
@@ -240,7 +240,7 @@ def test_transformations() -> None:
 
 def test_functions_along_an_axis_may_use_values() -> None:
     def longest(v: Any, least: float) -> Any:
-        """The sum and the number of elements that are large enough, by branches and masks."""
+        """Return the sum and the number of the elements above `least`, using branches and masks."""
         chosen = v[v > least]
         return (
             np.array([0.0, 0.0]) if not np.any(v > least) else np.stack([chosen.sum(), chosen.size])
@@ -366,7 +366,7 @@ def test_dispatch_option_is_part_of_cache_key() -> None:
 
 @pytest.fixture
 def everywhere() -> Iterator[None]:
-    """The option for all threads, as Dask needs it."""
+    """Enable the option for all threads, as Dask requires."""
     jnp.config.update("numpy_dispatch", True)
     yield
     jnp.config.update("numpy_dispatch", False)

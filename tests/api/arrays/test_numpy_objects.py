@@ -1,5 +1,6 @@
-"""The option `numpy_dispatch` with what accnp does not compute: comparisons that are reduced, and
-arrays of text and objects, which NumPy computes."""
+"""Operations that accnp does not compute under the option `numpy_dispatch`: reductions of
+comparisons, and arrays of strings and objects, which NumPy computes.
+"""
 
 from __future__ import annotations
 

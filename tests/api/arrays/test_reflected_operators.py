@@ -1,4 +1,4 @@
-"""Operators between arrays and containers that define the reflected method."""
+"""Operators between arrays and container classes that define the reflected method."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,6 @@
-"""Mutable references, against jax."""
+"""Mutable array references (`new_ref`), compared with JAX: reads, writes, transformations and
+errors.
+"""
 
 import jax
 import numpy as np
@@ -72,7 +74,7 @@ def test_texts():
 
 @pytest.mark.parametrize("way", [lambda f: f, lambda f: accnp.jit(f)], ids=["eager", "traced"])
 def test_reference_properties(way):
-    """As flax asks: by `typeof`, which said what its content is."""
+    """Flax calls `typeof` on references, which used to return the type of the content."""
     seen = []
 
     def look(x):
@@ -192,7 +194,9 @@ def test_loop_conditions_cannot_use_references():
 
 
 def handed_over(m):
-    """As an argument, by name, in a tree, in jit in jit, in a loop; closed over."""
+    """Pass references as arguments, by keyword, in a tree, to nested jitted functions and to loops,
+    and close over them.
+    """
     np_, lax = m.numpy, m.lax
 
     @m.jit
@@ -276,7 +280,7 @@ def test_handed_over(program):
 
 
 def refused(m):
-    """Calls, and what they raise in jax."""
+    """Yield invalid calls with the error that each raises in JAX."""
     refs = []
     ref = m.new_ref(m.numpy.arange(3.0))
     ended = m.errors.UnexpectedTracerError
@@ -329,7 +333,9 @@ def test_a_reference_is_a_finite_sequence():
 
 
 def _adds_to_argument(m, n, how):
-    """A function with a reverse rule that adds its argument to a reference which it gets."""
+    """Return a function with a custom reverse rule that adds its argument to a reference
+    argument.
+    """
 
     @m.custom_vjp
     def f(x, ref):
@@ -363,7 +369,7 @@ def _adds_to_outer(m, n, how):
 
 
 def _notes_cotangents(m, n, how):
-    """The backward rule writes what arrives to a reference that the function got."""
+    """Return a function whose backward rule writes its cotangent to a reference argument."""
     ref = m.new_ref(n.float32(0))
 
     @m.custom_vjp

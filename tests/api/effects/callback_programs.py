@@ -1,4 +1,4 @@
-"""Programs with callbacks, for either library: `PROGRAMS` has each with its arguments."""
+"""Programs with callbacks that run with JAX and accnp. `PROGRAMS` lists each with its arguments."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def square(m):
 
 
 def chain(m, ordered=False):
-    """Prints around and inside of a loop."""
+    """Print before, in and after a loop."""
 
     def f(x):
         m.debug.print("a {}", x, ordered=ordered)
@@ -110,7 +110,7 @@ def io_chain(m):
 
 
 def drawing(m):
-    """A factor of each step comes from outside."""
+    """A callback returns a factor in each step."""
 
     def host(i):
         print("draw")
@@ -125,7 +125,7 @@ def drawing(m):
 
 
 def both_sides(m):
-    """The same callback twice: each call is done."""
+    """Call the same callback twice; both calls must run."""
 
     def host():
         print("called")

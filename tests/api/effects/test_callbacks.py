@@ -1,7 +1,8 @@
-"""Callbacks: pure_callback, io_callback, debug.print, debug.callback, against jax.
+"""Callbacks (`pure_callback`, `io_callback`, `debug.print` and `debug.callback`), compared with
+JAX.
 
-Each program runs in both libraries; what it prints and returns must agree. Lines of effects that
-jax does not order are compared without their order; here they always come in that of the program.
+Each program runs in both libraries, and its output and results must agree. JAX does not order the
+lines of some effects, so these are compared as sets; accnp always prints them in program order.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from accnp.runtime.stream import default_stream
 
 
 def run(module, program, *args):
-    """What a program of a library prints, in lines, and what it returns (or its error)."""
+    """Return the lines that a program prints, and its results or its error."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         try:
@@ -155,7 +156,7 @@ def test_callbacks_may_modify_results_later():
 
 
 def test_callbacks_may_compute():
-    """Operations inside a callback are done at once, whatever called it."""
+    """Operations inside a callback are computed immediately, whatever called it."""
     struct = jnp.ShapeDtypeStruct((), "float32")
     seen = []
 
@@ -266,7 +267,7 @@ def test_results_are_checked(host, declared, message):
 
 
 def _raising(method):
-    """A function whose callback fails, with what it returns."""
+    """Return a function whose callback raises, and the type of its result."""
     return lambda x: jnp.pure_callback(
         boom, jnp.ShapeDtypeStruct(jnp.shape(x), "float32"), x, vmap_method=method
     )
@@ -290,7 +291,7 @@ def _both_branches(f):
     ],
 )
 def test_eager_maps_raise_at_the_call(method, used, transform, wrap):
-    """Whether the results are used or not, as in jax."""
+    """Errors are raised whether or not the results are used, as in JAX."""
     f = wrap(_raising(method))
     with pytest.raises(JaxRuntimeError, match="boom"):
         jnp.vmap(f if used else lambda x: (f(x), x)[1])(jnp.ones(3))
@@ -339,7 +340,7 @@ def test_unused_callbacks_keep_their_order():
 
 
 def test_branches_without_results_call_back():
-    """Under a mapped predicate all branches are done for all rows, whatever they return."""
+    """Under a mapped predicate, both branches run for all rows, even if they return nothing."""
     for result in (lambda x: None, lambda x: x, lambda x: x + 1):
         seen = []
 
@@ -354,7 +355,9 @@ def test_branches_without_results_call_back():
 
 
 def test_asynchronous_errors_are_raised_by_wait():
-    """Work behind large work is done on the stream; its error waits there."""
+    """Operations queued after large ones run on the stream; their errors are raised when
+    waiting.
+    """
     x = jnp.ones((4000, 4000))
     x.block_until_ready()
     big = jnp.jit(lambda x: jnp.sum(jnp.exp(jnp.sin(x)) * x))

@@ -1,4 +1,6 @@
-"""checkify against jax: which error comes first, its text, and the results beside it."""
+"""`checkify`, compared with JAX: which error is reported first, its message, and the results next
+to it.
+"""
 
 import functools
 
@@ -52,7 +54,7 @@ def scan_check(m):
 
 
 def deep(m):
-    """A check in a while in a cond in a scan in a jitted function."""
+    """A check in a while loop in a cond in a scan in a jitted function."""
 
     def inner(v, x):
         ck(m).check(x < 3, "deep {}", x)
@@ -252,7 +254,7 @@ def test_transformed(name, way):
 
 
 def test_checks_in_loops_under_vmap():
-    """jax's own rule fails here (0.10.2): the text is that of the scan's."""
+    """JAX 0.10.2 raises an internal error here, so the expected message is that of a scan."""
     f = jnp.vmap(checkify.checkify(loop_check(jnp)))
     error, out = f(jnp.array([1, 6]))
     assert error.get() == "at mapped index 1: c 3 (`check` failed)"
@@ -317,7 +319,7 @@ def test_predicates_are_checked(pred):
 
 
 def test_errors_are_trees():
-    """They go into and out of jitted functions."""
+    """Jitted functions accept and return errors."""
 
     @jnp.jit
     def f(x):

@@ -1,4 +1,6 @@
-"""Compiled functions by their addresses: results, batches, side effects, refusals."""
+"""The foreign function interface: calls of compiled functions by address, with results, batching,
+side effects and errors.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ N = 3
 
 @_ONE
 def _add(out, ins):
-    """N sums."""
+    """Write the N sums of two arrays."""
     for i in range(N):
         out[i] = ins[0][i] + ins[1][i]
 
 
 @_MANY
 def _both(outs, ins):
-    """N sums and one number."""
+    """Write the N sums of two arrays, and their total."""
     for i in range(N):
         outs[0][i] = ins[0][i] * 2
     outs[1][0] = ins[0][0]
@@ -52,7 +54,7 @@ def test_several_results():
 
 
 def test_target_can_receive_batched_operands():
-    """With a batch of three numbers each, it is called once, for all of them."""
+    """The target is called once for a batch of three numbers."""
     calls = []
 
     @_ONE

@@ -1,4 +1,4 @@
-"""Fixtures of several files."""
+"""Fixtures for the tests of jitted calls."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from accnp.api.jit import jit as jit_module
 
 @pytest.fixture
 def python_calls(monkeypatch):
-    """Names of the Python functions that had a part in calls: `_call`, `rerun`."""
+    """Record the names of the Python functions that take part in calls: `_call`, `rerun`."""
     seen = []
 
     def noted(place, name):

@@ -1,4 +1,4 @@
-"""What tests of short calls share."""
+"""Helper functions for the tests of cached jitted calls."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ X = np.arange(12, dtype="float32").reshape(3, 4)
 
 
 def often(f, *args, times=40):
-    """The last result of so many calls, which all must be equal."""
+    """Call a function repeatedly, check that all results are equal, and return the last."""
     first = [np.asarray(r) for r in jnp.tree.leaves(f(*args))]
     for _ in range(times):
         result = f(*args)

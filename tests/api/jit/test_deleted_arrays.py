@@ -1,4 +1,4 @@
-"""Deleted and donated arrays: what uses one raises, and names the call that took it."""
+"""Deleted and donated arrays: using one raises an error that names the call that deleted it."""
 
 from __future__ import annotations
 

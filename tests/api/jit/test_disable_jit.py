@@ -1,4 +1,6 @@
-"""disable_jit: Python sees values everywhere, control flow is Python's; against jax."""
+"""`disable_jit`, compared with JAX: functions see concrete values, and Python executes control
+flow.
+"""
 
 import jax
 import numpy as np

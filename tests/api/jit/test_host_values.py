@@ -1,5 +1,6 @@
-"""Python numbers and NumPy arrays that functions return unchanged are returned as in JAX: the same
-object, or the value in the dtype of an array."""
+"""Functions that return Python numbers and NumPy arrays unchanged, compared with JAX: the result is
+the same object, or an array of the same dtype and value.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ VALUES: dict[str, Any] = {
 
 
 def of_closure(m: Any, x: Any) -> Any:
-    """Call a function, converted by `closure_convert`, that returns its argument and a constant."""
+    """Call a function converted by `closure_convert` that returns its argument and a constant."""
     f, consts = m.closure_convert(lambda y: (y, x), 1.0)
     return f(x, *consts) if np.ndim(x) == 0 and isinstance(x, float) else f(1.0, *consts)
 
@@ -90,7 +91,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def kinds(tree: Any) -> list[Any]:
-    """What each leaf is: its class, dtype, shape, and whether it is weak."""
+    """Return class, dtype, shape and weak flag of each leaf."""
     descriptions = []
     for x in jax.tree.leaves(tree):
         array = isinstance(x, jax.Array | accnp.Array)
@@ -122,7 +123,7 @@ def test_identities_return_their_argument() -> None:
 
 
 def test_arrays_while_tracing() -> None:
-    """What is traced is recorded; loops hand NumPy arrays through nevertheless."""
+    """Operations on traced values are recorded, but loops pass NumPy arrays through."""
     for m in (jax, accnp):
         seen: list[Any] = []
 
@@ -137,7 +138,9 @@ def test_arrays_while_tracing() -> None:
 
 
 def test_derivatives_of_solvers_that_return_their_argument() -> None:
-    """The solution of a system has the implicit derivative, though it is the right-hand side."""
+    """The solution of a system has the implicit derivative even if it is the right-hand side
+    itself.
+    """
     for m in (jax, accnp):
 
         def f(a: Any) -> Any:
@@ -165,7 +168,7 @@ def test_dtypes_of_linear_solvers_may_differ() -> None:
 
 
 def test_typed_numbers() -> None:
-    """Numbers handed through know their dtype and print as those of jax, and are numbers."""
+    """Numbers that are passed through keep their dtype, print as in JAX, and are Python numbers."""
     for x in (2, 2.5, 1j):
         actual, expected = accnp.lax.stop_gradient(x), jax.lax.stop_gradient(x)
         assert repr(actual) == repr(expected)

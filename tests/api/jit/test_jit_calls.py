@@ -1,4 +1,6 @@
-"""Calls of functions that jit knows already: the short way gives what the general way gives."""
+"""Calls of functions that `jit` has already traced: the cached path returns what the first call
+does.
+"""
 
 import collections
 import functools

@@ -1,4 +1,6 @@
-"""Jitted calls in machine code: what lives how long: cleared caches, threads, forks."""
+"""Lifetimes of values in cached jitted calls, which run in machine code: cleared caches,
+closed-over values, threads and forked processes.
+"""
 
 import copy
 import gc
@@ -141,7 +143,7 @@ def test_closed_over_containers_are_freed():
 
 @pytest.mark.parametrize("known", [False, True])
 def test_traces_started_before_clear_caches_are_not_cached(known):
-    """A thread that has looked a program up, or made it, while another clears the caches."""
+    """One thread looks up or traces a program while another thread clears the caches."""
     read = {"value": 1.0}
     meanwhile = []
 

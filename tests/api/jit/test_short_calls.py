@@ -1,4 +1,6 @@
-"""Jitted calls in machine code: what they give, and what must send them back to Python."""
+"""Cached jitted calls, which run in machine code: their results, and the conditions under which
+they fall back to Python.
+"""
 
 import inspect
 

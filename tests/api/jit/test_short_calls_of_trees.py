@@ -1,4 +1,6 @@
-"""Jitted calls in machine code: containers, numbers, names and static values as arguments."""
+"""Cached jitted calls, which run in machine code, with containers, Python numbers, keywords and
+static values as arguments.
+"""
 
 import collections
 import functools
@@ -121,7 +123,7 @@ jnp.tree_util.register_pytree_node(
 
 
 class Mode:
-    """A static value that equals others."""
+    """A static value that compares equal to others."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -134,7 +136,7 @@ class Mode:
 
 
 class Listed(NamedTuple):
-    """A namedtuple with an iterator of its own."""
+    """A namedtuple that overrides `__iter__`."""
 
     a: object
     b: object
@@ -319,7 +321,7 @@ def test_static_values_with_mutable_equality():
 
 @pytest.mark.parametrize("equal", [False, True])
 def test_keys_whose_comparison_empties_the_containers(equal):
-    """The machine code holds what it looks at."""
+    """The machine code holds references to the objects that it compares."""
     trees = []
 
     class Key(str):
@@ -347,7 +349,7 @@ def test_keys_whose_comparison_empties_the_containers(equal):
 
 
 def test_concurrent_modification_of_argument_tree(monkeypatch):
-    """What a record says of the arguments is that of the program: not the next one's."""
+    """A cache entry describes the arguments of its own program, not those of the next call."""
     f = jit(lambda t: functools.reduce(operator.add, jnp.tree.leaves(t)))
     x, run_plan = jnp.ones(3), engine.run_plan
     meanwhile = []

@@ -1,4 +1,6 @@
-"""Functions whose small eager calls are compiled programs: the bits of what is recorded."""
+"""Functions whose small eager calls run as compiled programs: results match those of recorded
+operations bitwise.
+"""
 
 import jax
 import numpy as np
@@ -278,7 +280,7 @@ def test_calls_that_do_not_fit_the_signature_have_the_errors_of_the_function():
 
 @compiled_if_small("x")
 def count_up_to(x):
-    """Needs the value of its operand."""
+    """A function that needs the concrete value of its operand."""
     return [jnp.arange(int(x)), jnp.ones(3)[x > 1]]
 
 
@@ -307,7 +309,7 @@ def test_errors_of_values_have_no_trace_of_a_program():
 
 
 def test_constants_are_not_shared():
-    """A result that is deleted, or donated, leaves those of other calls."""
+    """Deleting or donating a result does not affect the results of other calls."""
     first, second = (accnp.scipy.linalg.hilbert(3) for _ in range(2))
     first.delete()
     accnp.jit(lambda x: x + 1, donate_argnums=0)(second)

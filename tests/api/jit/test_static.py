@@ -1,4 +1,4 @@
-"""Static arguments and donated ones: what `jit` refuses, and with which words."""
+"""Static and donated arguments of `jit`: which ones it refuses, and the error messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import accnp.numpy as jnp
 
 
 class Scale:
-    """Equal by identity."""
+    """An object that is compared by identity."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
@@ -150,7 +150,9 @@ def test_stages_report_types_and_structures() -> None:
 
 
 def test_compiled_functions_accept_compatible_arguments() -> None:
-    """Numbers weak or not, arrays on the device that it was compiled for or on none."""
+    """Arguments may be weakly typed or not, and committed to the device of the compiled function or
+    uncommitted.
+    """
     x, cpu = jnp.ones(3), accnp.devices("cpu")[0]
     double = accnp.jit(lambda a: a * 2)
     for lowered_for, other, weak in (
@@ -169,7 +171,9 @@ def test_compiled_functions_accept_compatible_arguments() -> None:
 
 
 def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
-    """Functions of x, which is donated, and y, which may be, with options; and arguments."""
+    """Return functions of x, which is donated, and y, which may be, with `jit` options and
+    arguments.
+    """
 
     def one(dtype: str = "float32") -> Any:
         return n.arange(1, 4).astype(dtype)
@@ -272,7 +276,7 @@ def test_callable_objects_are_traced_once(kind) -> None:
 
 
 def _signs(make: Any) -> list[bool]:
-    """The sign bits of what is made with 0.0, -0.0 and 0.0 again."""
+    """Return the sign bits of the results for 0.0, -0.0 and 0.0 again."""
     return [bool(np.signbit(np.asarray(make(zero))).all()) for zero in (0.0, -0.0, 0.0)]
 
 

@@ -1,7 +1,7 @@
-"""Traced values and arrays for static arguments, next to what jax does with them.
+"""Traced values and arrays in place of static arguments, compared with JAX.
 
-Functions that jax jits raise a ValueError for a traced value, others one of the errors about traced
-values, or a TypeError. accnp's error is of all these classes.
+Functions that JAX jits raise a ValueError for a traced value, others raise one of the errors about
+traced values or a TypeError. The error that accnp raises is an instance of all these classes.
 """
 
 import importlib

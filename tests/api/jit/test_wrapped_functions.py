@@ -1,4 +1,4 @@
-"""What transformed functions show of the functions they were made of; what `jit` refuses."""
+"""Attributes and docstrings of transformed functions, and callables that `jit` refuses."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Generated kernels as files that run by themselves, and edited ones put back in their place."""
+"""Generated kernels exported as standalone files, and edited kernels that replace them."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def test_edited_kernel_replaces_generated_one():
 
 
 def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
-    """Not from the loop IR that the text was printed from."""
+    """The edited text is compiled, not the loop IR from which the text was printed."""
     kernel = kernel_of(chain, X)
     edited = jnp.override(kernel, kernel.source.replace("exp(", "abs("))
     monkeypatch.setattr(kernel_cache, "disk_cache", lambda: None)

@@ -1,4 +1,6 @@
-"""`accnp.kernel`: functions that users bring, as operations; NumPy says what is right."""
+"""`accnp.kernel`: user-defined functions as operations. The reference results are computed by
+NumPy.
+"""
 
 import math
 import os
@@ -29,7 +31,7 @@ def shifted(a):
 
 @numba.njit
 def bent(x):
-    """A function of numbers with all that a text must get right."""
+    """A scalar function with the constructs that code generation must handle."""
     if x > LIMIT:
         return shifted(x) * np.float32(LIMIT)
     y = abs(x)
@@ -49,7 +51,7 @@ def bent_numpy(x):
 
 @numba.njit
 def steps(z, c):
-    """A loop: no value without branches."""
+    """A scalar function with a loop, so that its value cannot be computed without branches."""
     n = 0
     while z * z < 4 and n < 20:
         z = z * z + c
@@ -99,7 +101,9 @@ def test_elementwise_kernel_is_fused():
 
 
 def test_fused_user_function_is_vectorized():
-    """`math.exp` is the kernels' own, and both sides of each `if` are computed."""
+    """`math.exp` is replaced by the kernels' own function, and both branches of each `if` are
+    computed.
+    """
     f = jnp.kernel(bent)
     (kernel,) = kernels_of(lambda x: f(x), X)
     llvm = kernel.llvm()
@@ -119,7 +123,7 @@ def test_a_function_with_a_loop_is_called():
 
 @numba.njit
 def collatz(n):
-    """Never ends for 0."""
+    """A function that does not terminate for 0."""
     k = 0
     while n != 1:
         n = n // 2 if n % 2 == 0 else 3 * n + 1
@@ -146,7 +150,7 @@ def root(a):
 
 @numba.njit
 def either(x):
-    """A name of two types is left to Numba."""
+    """A variable with two types, for which compilation falls back to Numba."""
     y = 0
     if x > 0:
         y = x
@@ -165,7 +169,7 @@ def test_loops_and_branches_match_numba_semantics(function):
 
 
 def test_types_are_found_without_numbas_own_pipeline():
-    """Which takes seconds to load."""
+    """Loading Numba's type inference takes seconds."""
     program = (
         "import accnp as jnp, sys\n"
         "from numpy import exp\n"
@@ -228,7 +232,7 @@ ROUNDED = [np.float64, np.float32]
 
 @pytest.mark.parametrize("dtype", ROUNDED)
 def test_numpy_functions_match_numba_semantics(dtype):
-    """Without loading Numba for their types."""
+    """Types are inferred without loading Numba."""
     x = np.array([-np.inf, -2.5, -0.0, 0.0, 1.5, 2.5, 1e5, np.inf, np.nan], dtype)
     a, b = (v.ravel() for v in np.meshgrid(x, x))
     finite = x[np.isfinite(x)]

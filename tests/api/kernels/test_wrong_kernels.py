@@ -1,4 +1,6 @@
-"""Errors of edited kernels and of functions of numbers: the reason, and the user's own line."""
+"""Errors in edited kernels and in user-defined scalar functions: the message states the reason and
+quotes the user's line.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ HELPER = "\n\ndef helper(x):\n    y = x\n    return math.floot(y)\n"
 
 
 def imported(text: str, file: str) -> Any:
-    """The function `f` of a text, which has the source that `inspect` looks for."""
+    """Import the function `f` from source text, so that `inspect` finds its source."""
     lines: list[str] = text.splitlines(keepends=True)
     linecache.cache[file] = (len(text), None, lines, file)
     scope: dict[str, Any] = {"math": math}
