@@ -1,7 +1,7 @@
 """The arithmetic of PTX instructions, on NumPy arrays.
 
-`interpreter.py` asks for the function of an instruction by its parts ("add", "rn", "f32") and gets
-the types of its operands and a function of arrays.
+`interpreter.py` passes the parts of an instruction ("add", "rn", "f32") and gets the types of its
+operands and a function of arrays.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ Found = tuple[list[str], Callable[..., Any], bool]
 
 
 class PTXError(Exception):
-    """What a GPU would do wrongly, refuse, or do in silence."""
+    """The program does something that a GPU would reject, compute wrongly, or silently accept."""
 
 
 def find(op: list[str]) -> Found | None:
-    """Types of the operands, what is computed, and whether it takes and leaves a carry."""
+    """Return the operand types, the function, and whether the instruction reads and writes the
+    carry flag.
+    """
     root, kind = op[0], op[-1]
     rule = _TABLE.get(root)
     return None if rule is None else rule(op, kind)
@@ -48,7 +50,7 @@ def _saturated(op: list[str], act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _flushed(op: list[str], act: Callable[..., Any]) -> Callable[..., Any]:
-    """Subnormal operands and results are 0 where the instruction says so."""
+    """Flush subnormal operands and results to zero if the instruction requires it."""
     if "ftz" not in op:
         return act
 
@@ -134,7 +136,7 @@ def _product(op: list[str], kind: str) -> Found:
 
 
 def _high(x: Any, y: Any, signed: bool) -> Any:
-    """The upper half of products of 64 bits."""
+    """Return the upper 64 bits of products of 64-bit integers."""
     a, b = (np.asarray(v).view(np.uint64) for v in (x, y))
     low = np.uint64(0xFFFFFFFF)
     s = np.uint64(32)
@@ -150,7 +152,7 @@ def _high(x: Any, y: Any, signed: bool) -> Any:
 
 
 def _fma(kind: str, x: Any, y: Any, z: Any) -> Any:
-    """Rounded once, by the processor's own instruction."""
+    """Multiply and add with one rounding, by the CPU's fused multiply-add instruction."""
     x, y, z = np.broadcast_arrays(*[np.atleast_1d(v) for v in (x, y, z)])
     x, y, z = (np.ascontiguousarray(v) for v in (x, y, z))
     out = np.empty_like(x)
@@ -381,7 +383,7 @@ _PAIRS = {"f16x2": np.dtype(np.float16), "bf16x2": np.dtype(ml_dtypes.bfloat16)}
 
 
 def _pair(op: list[str], kind: str) -> Found:
-    """Two numbers into the halves of a word, the first of them into the upper one."""
+    """Pack two numbers into a word; the first goes into the upper half."""
     act = _finish(op, lambda x: np.asarray(x).astype(_PAIRS[op[-2]]))
 
     def both(x: Any, y: Any) -> Any:
@@ -423,9 +425,13 @@ def _cvt(op: list[str], kind: str) -> Found:
 
 
 def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    """The nearest number; of an approximate unit that one or one beside it, as the bits of the
-    argument have it, so that forms which take a unit for exact are seen: of roots and reciprocals
-    that on the other side of the right number, of other functions either one."""
+    """Return a function that rounds to nearest, or for approximate instructions to a neighbour.
+
+    An approximate instruction returns the nearest number or an adjacent one, depending on the bits
+    of its argument, so that tests detect formulas that assume exact results. For roots and
+    reciprocals, the adjacent number is on the other side of the exact value; for other functions,
+    on either side.
+    """
     t = _dtype(kind)
     other = op[0] in ("rcp", "sqrt", "rsqrt")
 

@@ -1,7 +1,7 @@
-"""Assemble the PTX that tests generate with NVIDIA's `ptxas`, which rejects what no GPU would load.
+"""Assemble the PTX that tests generate with NVIDIA's `ptxas`, which rejects invalid PTX.
 
-LLVM writes PTX without checking whether NVIDIA's tools accept it. The assembler comes as a package
-of the extra `test` (Linux on x86-64), or with a CUDA toolkit on the path.
+LLVM emits PTX without checking whether NVIDIA's tools accept it. The assembler is part of a package
+of the extra `test` (Linux on x86-64), or of a CUDA toolkit on the path.
 """
 
 import importlib.metadata
@@ -16,7 +16,7 @@ PACKAGE = "nvidia-cuda-nvcc-cu12"
 
 
 def ptxas() -> str | None:
-    """Where the assembler is; None where there is none."""
+    """Return the path of the assembler; None if it is not installed."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
@@ -25,7 +25,7 @@ def ptxas() -> str | None:
 
 
 def refused(texts: Iterable[str]) -> list[str]:
-    """What the assembler says of the texts that it refuses."""
+    """Return the assembler's error messages for the texts that it rejects."""
     path = ptxas() or "ptxas"
 
     def complaint(text: str) -> str:
@@ -42,7 +42,7 @@ def refused(texts: Iterable[str]) -> list[str]:
 
 
 def spilled(text: str) -> int:
-    """Bytes of registers that a thread writes to memory since it has too few."""
+    """Return the number of bytes that each thread spills because it has too few registers."""
     target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
     assert target
     done = subprocess.run(

@@ -1,8 +1,9 @@
-"""Simulated GPUs over NumPy's memory and an interpreter of PTX, to test the code around kernels.
+"""Simulated GPUs in NumPy's memory, with an interpreter of PTX, to test the code around
+kernels.
 
-`gpus(n)` replaces CuPy's GPUs by n of these (`driver.install`). Their array library is NumPy with
-CuPy's names and parameters (`strict_cupy.py`), so that library calls are tested as well; events
-have occurred when they are first queried.
+`gpus(n)` replaces the GPUs that CuPy reports by n simulated ones (`driver.install`). Their array
+library is NumPy with CuPy's names and parameters (`strict_cupy.py`), so library calls are tested as
+well. An event completes when it is first queried.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Memory:
 
 
 class _Adopted:
-    """The memory of an array of the library, seen by kernels."""
+    """The memory of an array of the library, accessible to kernels."""
 
     def __init__(self, space: Space, array: np.ndarray) -> None:
         self.space = space
@@ -74,8 +75,11 @@ class _Adopted:
 
 
 class _Graph:
-    """Work that was captured. A launch does it again, which must ask for the same in the same
-    order, and fills the arrays that were made while it was captured."""
+    """A captured graph.
+
+    A launch repeats the work, which must call the same functions in the same order, and writes the
+    results to the arrays that were allocated during capture.
+    """
 
     def __init__(self, handle: int, work: Callable[[], Any], calls: list[str], value: Any) -> None:
         self.handle, self.work, self.asked, self.value = handle, work, calls, value
@@ -89,7 +93,7 @@ class _Graph:
 
 
 class FakeDriver:
-    """One such GPU; `calls` counts what was asked of it."""
+    """The driver of one simulated GPU; `calls` counts the calls of each function."""
 
     kind = "fake"
     cc = (9, 0)
@@ -121,7 +125,9 @@ class FakeDriver:
         self._c_wait = _Wait(lambda stream: self._guarded(self._arrive))
 
     def _not_captured(self, what: str) -> None:
-        """Refuse what CUDA refuses while a stream is captured, or what would not be repeated."""
+        """Raise for operations that CUDA refuses while a stream is captured, or would not
+        repeat.
+        """
         if capturing() is not None:
             raise RuntimeError(f"cudaErrorStreamCaptureUnsupported: {what}")
 
@@ -179,7 +185,9 @@ class FakeDriver:
     def _matrices(
         self, at: int, kind: int, lines: int, line: int, leading: int, stride: int, count: int
     ) -> np.ndarray:
-        """Matrices as cuBLAS sees them: columns are contiguous, `lines` of so many elements."""
+        """Return matrices as cuBLAS addresses them: column-major, with leading dimension
+        `lines`.
+        """
         dtype = _KINDS[kind]
         assert leading >= max(1, line)
         reach = (lines - 1) * leading + line + (count - 1) * stride

@@ -22,7 +22,7 @@ TYPES = {"S": "f4", "D": "f8", "C": "c8", "Z": "c16"}
 
 
 class FakeSolver:
-    """Functions by their names; `queries` lists the workspace queries."""
+    """The functions by name; `queries` records the workspace queries."""
 
     def __init__(self, driver: Any) -> None:
         self.driver, self.kept, self.queries = driver, {}, []

@@ -1,5 +1,6 @@
 """A stand-in for CuPy in host memory with the same calls and signatures, which records the CUDA
-calls of a driver in order."""
+calls of a driver in order.
+"""
 
 import contextlib
 import ctypes
@@ -15,7 +16,7 @@ from accnp.runtime.driver import GEMM
 
 
 class Log(list):
-    """What was asked of CUDA, in order."""
+    """The recorded CUDA calls, in order."""
 
 
 class Stream:
@@ -67,7 +68,7 @@ class Pointer:
 
 
 class Pinned(np.ndarray):
-    """Has a buffer and an address."""
+    """Pinned memory, with a buffer and an address."""
 
     def __new__(cls, nbytes):
         return np.empty(nbytes, np.uint8).view(cls)
@@ -83,7 +84,7 @@ def cuda(monkeypatch):
     names = iter(range(11, 20))
 
     def strict(where, **functions):
-        """Functions that take what CuPy's take."""
+        """Return functions that accept only the arguments that CuPy's functions accept."""
         attributes = {name: checked(f"{where}.{name}", f) for name, f in functions.items()}
         return SimpleNamespace(**attributes)
 
@@ -178,7 +179,9 @@ COMPUTE, IN, OUT = 11, 12, 13
 
 
 class Blas:
-    """cuBLAS's function for the product that the driver tries: columns are contiguous."""
+    """The cuBLAS function for the product with which the driver checks it. Matrices are
+    column-major.
+    """
 
     def __init__(self, cuda, monkeypatch, wrong=0):
         self.handles, self.wrong = [], wrong

@@ -26,19 +26,19 @@ Read = Callable[[Any, Any], Any]
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """The dtype of a PTX type: f32, s8, b64, pred."""
+    """Return the dtype of a PTX type: f32, s8, b64, pred."""
     if kind == "pred":
         return np.dtype(bool)
     return np.dtype(f"{_TYPES[kind[0]]}{int(kind[1:]) // 8}")
 
 
 def whole(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The elements that bytes hold, of the library's arrays as many as are whole."""
+    """Return bytes as elements of a dtype, without an incomplete last element."""
     return data[: data.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
 def decode(line: str, function: Any, labels: dict[str, int], module: Any) -> Step:
-    """The function of a line."""
+    """Return the step function of a line of PTX."""
     m = re.fullmatch(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", line)
     if m is None:
         raise PTXError(f"no instruction: {line!r}")
@@ -55,7 +55,7 @@ def decode(line: str, function: Any, labels: dict[str, int], module: Any) -> Ste
 
 
 class _Scope:
-    """How operands of a function are read and written."""
+    """Reads and writes the operands of a function's instructions."""
 
     def __init__(self, function: Any, labels: dict[str, int], module: Any) -> None:
         self.function, self.labels, self.module = function, labels, module
@@ -64,7 +64,7 @@ class _Scope:
         return f"{self.function.name} {register}"
 
     def read(self, operand: str, kind: str) -> Read:
-        """What gives an operand as an array of a type, for the chosen threads."""
+        """Return a function that reads an operand as an array of a type, for the chosen threads."""
         dtype = dtype_of(kind)
         if operand.startswith("%"):
             name = self.name(operand)
@@ -84,7 +84,7 @@ class _Scope:
         return lambda m, c: number
 
     def write(self, operand: str) -> Callable[[Any, Any, Any], None]:
-        """What puts a value into a register: a narrower one is widened by its sign."""
+        """Return a function that writes a register; narrower values are sign-extended."""
         name = self.name(operand)
         known = self.module.registers[name]
 
@@ -240,7 +240,7 @@ _BRANCHES = {
 
 
 def _room(m: Any, name: str) -> np.ndarray:
-    """The bytes of a parameter of a call, for each thread."""
+    """Return the bytes of a call parameter for each thread."""
     if name not in m.passed:
         m.passed[name] = np.zeros((m.n, 256), np.uint8)
     return m.passed[name]

@@ -1,10 +1,10 @@
-"""An interpreter of PTX: it executes a kernel on simulated memory, on any machine.
+"""An interpreter of PTX that executes kernels on simulated memory, on any machine.
 
 It supports what LLVM emits for generated kernels. All threads of a grid are one vector. Where they
-diverge, those at the lowest position run first, so that threads converge again. It raises errors
-where a GPU would fail silently: accesses out of bounds or unaligned, barriers that some threads
-never reach, shuffles with a thread that is elsewhere. Rounding follows the PTX specification;
-approximate instructions return the nearest number or a neighbour of it.
+diverge, the threads at the lowest position run first, so that threads converge again. It raises
+errors where a GPU would fail silently: accesses that are out of bounds or unaligned, barriers that
+some threads never reach, and shuffles with a thread that is elsewhere. Rounding follows the PTX
+specification; approximate instructions return the nearest number or an adjacent one.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _STEP = 1 << 38  # from one allocation to the next
 
 
 class Memory:
-    """Allocations with addresses, each far from the others, so that overruns are seen."""
+    """Allocations with addresses that are far apart, so that overruns are detected."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, tuple[np.ndarray, int]] = {}
         self.serials = itertools.count(1)
 
     def alloc(self, nbytes: int) -> int:
-        """The address of so many new bytes, which are 0xA5."""
+        """Allocate bytes, filled with 0xA5, and return their address."""
         serial = next(self.serials)  # several threads may ask
         address = GLOBAL + _STEP * serial
         self.blocks[serial] = np.full(-(-nbytes // 16) * 16 + 16, 0xA5, np.uint8), nbytes
         return address
 
     def free(self, address: int) -> None:
-        """Give an allocation back."""
+        """Free an allocation."""
         del self.blocks[(address - GLOBAL) // _STEP]
 
     def bytes(self, address: int, nbytes: int) -> np.ndarray:
-        """The bytes from an address on, as a view."""
+        """Return the bytes from an address on, as a view."""
         data, size = self.blocks[(address - GLOBAL) // _STEP]
         start = (address - GLOBAL) % _STEP
         if start + nbytes > size:
@@ -49,20 +49,22 @@ class Memory:
         return data[start : start + nbytes]
 
     def put(self, array: np.ndarray, shift: int = 0) -> int:
-        """Copy an array to a new allocation, `shift` bytes from its start; its address."""
+        """Copy an array to a new allocation, `shift` bytes from its start, and return its
+        address.
+        """
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         address = self.alloc(flat.size + shift) + shift
         self.bytes(address, flat.size)[:] = flat
         return address
 
     def get(self, address: int, like: np.ndarray) -> np.ndarray:
-        """A copy of what lies at an address, as an array of the shape and dtype of another."""
+        """Return a copy of the memory at an address, with the shape and dtype of another array."""
         data = self.bytes(address, like.nbytes).copy()
         return data.view(like.dtype).reshape(like.shape)
 
 
 class Function:
-    """A function of a module: where it begins, its parameters and its stack."""
+    """A function of a module: its first position, its parameters and its stack size."""
 
     def __init__(self, name: str, kernel: bool, params: list[str]) -> None:
         self.name, self.kernel, self.params = name, kernel, params
@@ -84,7 +86,7 @@ _DATA = re.compile(
 
 
 class Module:
-    """The kernels of a text."""
+    """The kernels of a PTX text."""
 
     def __init__(self, text: str) -> None:
         self.text = text = re.sub(r"//[^\n]*", "", text)
@@ -168,7 +170,9 @@ class Module:
         self, name: str, blocks: Any, threads: Any, arguments: list[int], memory: Memory,
         shared: int = 0,
     ) -> Machine:  # fmt: skip
-        """Run a kernel: blocks and threads are numbers or up to three, arguments one word each."""
+        """Run a kernel. Blocks and threads are numbers or tuples of up to three; arguments are
+        64-bit words.
+        """
         f = self.functions[name]
         if len(arguments) != len(f.params):
             raise PTXError(f"{name} takes {len(f.params)} arguments; got {len(arguments)}")
@@ -183,12 +187,12 @@ class Module:
 
 
 def _three(sizes: Any) -> list[int]:
-    """A size along each of three axes."""
+    """Return a size along each of three axes."""
     return [*(sizes if isinstance(sizes, tuple) else (sizes,)), 1, 1][:3]
 
 
 def _indices(number: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
-    """Indices along three axes, the first of which moves first."""
+    """Return indices along three axes, of which the first varies fastest."""
     x, y, _ = sizes
     return [i.astype(np.uint32) for i in (number % x, number // x % y, number // (x * y))]
 
@@ -283,7 +287,7 @@ class Machine:
     # --- memory ---
 
     def place(self, address: np.ndarray, chosen: Any, size: int, width: int) -> tuple[Any, Any]:
-        """The bytes that addresses are in, and where in them."""
+        """Return the memory that addresses refer to, and the offsets in it."""
         if (address % width).any():
             raise PTXError(f"an access of {width} bytes that is not aligned")
         low, high = int(address.min()), int(address.max())
@@ -317,7 +321,7 @@ class Machine:
         return room.reshape(-1), which * room.shape[1] + (address - base)
 
     def note(self, address: np.ndarray, chosen: Any, width: int) -> None:
-        """Count the pieces of memory of an access."""
+        """Count the memory sectors that an access touches."""
         if int(address.min()) < GLOBAL + _STEP:
             return
         warps = self.warp[chosen]
@@ -329,10 +333,12 @@ class Machine:
         self.sectors += np.unique(touched, axis=1).shape[1]
 
     def note_atomic(self, address: np.ndarray, chosen: Any) -> None:
-        """Called with the addresses of an atomic operation, for machines that count these."""
+        """Called with the addresses of an atomic operation. Subclasses may count these."""
 
     def groups(self, address: np.ndarray, chosen: Any) -> list[tuple[Any, Any, np.ndarray]]:
-        """Accesses by the allocation that they are to: which of the chosen, threads, addresses."""
+        """Split accesses by allocation: which of the chosen threads, the threads, and the
+        addresses.
+        """
         if int(address.min()) // _STEP == int(address.max()) // _STEP:
             return [(slice(None), chosen, address)]
         whose = address // _STEP

@@ -1,7 +1,7 @@
-"""GPU formulas of float32 functions compiled for the CPU, to check millions of arguments a second
+"""GPU formulas of float32 functions compiled for the CPU, to check millions of arguments per second
 with any error of the GPU's approximate instructions.
 
-`natives(names)` returns one function for each name. The error of an instruction is errors in units
+`natives(names)` returns one function for each name. The error of an instruction is added in units
 in the last place of its result (for logarithms, in 2^-22), separately for negative and other
 arguments. Results that float32 represents exactly have no error, and subnormal numbers are treated
 as by the instruction.

@@ -1,11 +1,11 @@
-"""Checks for the first minutes on a machine with a GPU: what only hardware can show, simplest
+"""Checks that only a real GPU can answer, for the first minutes on such a machine, simplest
 first.
 
     python tests/cuda/smoke.py [FILE]
 
-Each check runs in its own process, because a fault in a kernel ends all GPU work of its process. A
-check that fails or hangs is recorded, and the next one runs. Each prints a line of JSON, which is
-also written to FILE.
+Each check runs in its own process, because a fault in a kernel ends all GPU work of its process. If
+a check fails or hangs, this is recorded, and the next one runs. Each prints a line of JSON, which
+is also written to FILE.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _there() -> tuple[Any, Any, Any]:
 
 
 def _same(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
-    """Hold a jitted function on the GPU against the processor; twice, the second from caches."""
+    """Compare a jitted function on the GPU with the CPU, twice; the second call uses the caches."""
     accnp, gpu, _ = _there()
     expected = accnp.jit(f)(*arrays)
     there = [accnp.device_put(a, gpu) for a in arrays]
@@ -156,7 +156,7 @@ def _convolutions() -> dict[str, Any]:
 
 @check
 def convolutions_by_products() -> Any:
-    """Windows laid out by kernels of ours, multiplied by cuBLAS, part by part."""
+    """Compute convolutions as cuBLAS products of windows that generated kernels copy in chunks."""
     from unittest.mock import patch
 
     from accnp.engine import device_convolutions
@@ -168,7 +168,9 @@ def convolutions_by_products() -> Any:
 
 @check
 def speed_of_convolutions() -> Any:
-    """Milliseconds of a convolution of 64 features, by products and by kernels of ours."""
+    """Measure the milliseconds of a convolution of 64 features, by products and by generated
+    kernels.
+    """
     from unittest.mock import patch
 
     from accnp import lax
@@ -218,7 +220,9 @@ def _factors() -> dict[str, Any]:
 
 @check
 def factorisations_by_address() -> Any:
-    """Return whether machine code may call cuSOLVER, and what comes of it, in loops too."""
+    """Check whether machine code may call cuSOLVER, and the results of these calls, also in
+    loops.
+    """
     from unittest.mock import patch
 
     from accnp import lax
@@ -249,7 +253,7 @@ def factorisations_by_address() -> Any:
 
 @check
 def speed_of_factorisations() -> Any:
-    """Milliseconds by functions called by address, and by CuPy's calls."""
+    """Measure the milliseconds of factorizations called by address, and by CuPy."""
     from unittest.mock import patch
 
     import accnp.numpy as jnp
@@ -330,7 +334,7 @@ def library_calls() -> Any:
 
 @check
 def captured_calls() -> Any:
-    """Loops around each call: whether it is a CUDA graph there, and gives the same values."""
+    """Check for each library call in a loop whether it is a CUDA graph, and its values."""
     from accnp import lax
 
     return _each(lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c * 0.9), x))
@@ -404,9 +408,11 @@ def too_much_memory() -> Any:
 
 @check
 def speed() -> Any:
-    """A call that reads and writes 1 GiB, and a small one: each of the first, then many that follow
-    each other, and how many results' worth of memory they took: two, as one lives while the next is
-    made."""
+    """Measure a call that reads and writes 1 GiB, and a small call.
+
+    Each is called a few times separately, then repeatedly without waiting. The memory in use must
+    be that of two results, because one is live while the next is computed.
+    """
     accnp, gpu, _ = _there()
     measurements = {}
     for name, n in (("large", LARGE), ("small", len(X))):
@@ -436,8 +442,11 @@ def speed() -> Any:
 
 
 def main(names: list[str], out: Any = None, limit: float = LIMIT, whole: float = WHOLE) -> int:
-    """Run checks, each in its process, several side by side; what measures runs last, alone.
-    Returns how many failed."""
+    """Run checks, each in its own process and several in parallel; measurements run last and
+    alone.
+
+    Returns the number of failed checks.
+    """
     failed, end = 0, time.perf_counter() + whole
 
     def run(name: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A stand-in for CuPy over NumPy that accepts only CuPy's names and parameters.
 
-`cupy_names.txt` lists those that accnp uses, as in CuPy's release. Other names and arguments are
-errors, as they would be on a GPU, and so are NumPy arrays among the operands. To use another
-function, look it up in CuPy and add its line.
+`cupy_names.txt` lists the names and signatures that accnp uses, as in CuPy's release. Other names
+and arguments are errors, as they would be on a GPU, and so are NumPy arrays among the operands. To
+use another function, look it up in CuPy and add its line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ with open(_FILE) as _file:
 
 
 def signature_of(name: str) -> inspect.Signature:
-    """The parameters of a function of CuPy's."""
+    """Return the parameters of a CuPy function."""
     if name not in _lines:
         raise AttributeError(f"{name} is not in cupy_names.txt: is it in CuPy, and with what?")
     space: dict[str, Any] = {}
@@ -39,7 +39,9 @@ def signature_of(name: str) -> inspect.Signature:
 
 
 def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that refuses arguments that CuPy's of that name does not have."""
+    """Return a function that refuses arguments which the CuPy function of that name does not
+    have.
+    """
     known = signature_of(name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -51,8 +53,10 @@ def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Capturing:
-    """What happens while a thread's stream is captured: functions by their names, in order. As in
-    CuPy 14.2, cuBLAS and cuSOLVER are refused, and so is every look at a value."""
+    """Records the functions that are called while a thread's stream is captured, in order.
+
+    As in CuPy 14.2, calls of cuBLAS and cuSOLVER and reads of array values are refused.
+    """
 
     _now = threading.local()
 
@@ -69,7 +73,7 @@ class Capturing:
 
 
 def capturing() -> Capturing | None:
-    """The capture of this thread."""
+    """Return the active capture of this thread, or None."""
     return getattr(Capturing._now, "it", None)
 
 
@@ -104,7 +108,7 @@ def _looked(name: str) -> Callable[..., Any]:
 
 
 class Array(np.ndarray):
-    """An array of the library: others are refused as operands."""
+    """An array of the library. Functions refuse other arrays as operands."""
 
     item, tolist, tobytes = _looked("item"), _looked("tolist"), _looked("tobytes")
     __bool__, __int__, __float__ = _looked("__bool__"), _looked("__int__"), _looked("__float__")
@@ -127,7 +131,7 @@ def _refuse(name: str, values: Any) -> None:
 
 
 class _Space:
-    """A module of CuPy's: the functions of its names, computed by NumPy."""
+    """A CuPy module, whose functions are computed by NumPy."""
 
     def __init__(self, name: str, own: dict[str, Any]) -> None:
         self.__name__ = name
@@ -173,7 +177,7 @@ def _argsort(a: Any, axis: int = -1, kind: Any = None) -> Any:
 
 
 class _Cublas:
-    """The modes of a handle; `seen` has those that were set."""
+    """The math mode of a cuBLAS handle; `seen` lists the modes that were set."""
 
     CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH = 0, 3
 
@@ -190,7 +194,7 @@ class _Cublas:
 
 
 def library() -> Any:
-    """A stand-in of its own, with its own modes."""
+    """Return a new stand-in with its own math mode."""
     own = {
         "cupy.cuda.cublas": _Cublas(),
         "cupy.cuda.device.get_cublas_handle": lambda: 77,
@@ -230,7 +234,7 @@ def _lu_factor(a: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def cupyx() -> Iterator[None]:
-    """Put the modules that CuPy brings beside itself in their places."""
+    """Replace `cupyx` and the CuPy modules that are imported separately."""
     modules: dict[str, Any] = {
         name: ModuleType(name) for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.linalg")
     }

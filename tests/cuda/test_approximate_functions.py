@@ -1,6 +1,7 @@
-"""float32 functions built from the GPU's approximate instructions, which return a neighbour of the
-right number: they are as accurate as on the CPU, or slightly less where an instruction's error is
-not hidden by later rounding."""
+"""float32 functions that use the GPU's approximate instructions, which return an adjacent number.
+The functions are as accurate as on the CPU, or slightly less where later rounding does not hide an
+instruction's error.
+"""
 
 import re
 

@@ -20,7 +20,7 @@ def test_every_gpu_row_runs(fake):
 
 
 def test_bars():
-    """Each is said in words, where its figures are there."""
+    """Each performance target is reported if its measurements exist."""
     times: dict = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
     assert gpu.bars(list(gpu.ROWS), times, 1e-4) == []
     times["cupy"] = {"copy": 2.9e-3, "product": 0.99, "launch": 1e-6}
@@ -71,7 +71,9 @@ def test_output_before_a_crash_is_kept(end, why):
 
 
 def test_libraries_alternate():
-    """Names are made ready, then asked for; an error is said, and the next name is served."""
+    """The peer prepares each name, then measures it on request. An error is reported, and the next
+    request is served.
+    """
     text = "from accnp.bench.peer_processes import serve\n"
     text += "work = lambda n: float('a' == n) / (n != 'b')\n"
     text += "serve(lambda n: None if n in 'ab' else {}[n], work, 'abc')"

@@ -1,5 +1,6 @@
-"""Convolutions by accnp's own GPU kernels: they match the CPU up to rounding for all padding,
-dilation and groups, and machine code launches them in loops."""
+"""Convolutions by generated GPU kernels, compared with the CPU for all kinds of padding, dilation
+and groups. Machine code launches them in loops.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def spread(x, w):
     return lax.conv_general_dilated(x, w, (1, 2), [(1, -1), (-2, 3)], lhs_dilation=(2, 3))
 
 
-def slopes(x, w):
+def gradients(x, w):
     def loss(x, w):
         return (lax.conv_general_dilated(x, w, (2, 2), "SAME") ** 2).sum()
 
@@ -53,7 +54,7 @@ CASES = {
     "tiles": (spread, normal(3, 2, 9, 8), normal(17, 2, 3, 2)),
     "tiles, features last": (same(**LAST), normal(2, 9, 8, 19), normal(3, 2, 19, 70)),
     "tiles in groups": (same(feature_group_count=2), normal(2, 6, 70), normal(34, 3, 3)),
-    "slopes by tiles": (slopes, normal(2, 17, 9, 8), normal(18, 17, 3, 2)),
+    "gradients by tiles": (gradients, normal(2, 17, 9, 8), normal(18, 17, 3, 2)),
 }
 
 
@@ -80,10 +81,10 @@ def test_padding_times_infinity_is_zero(gpu, features):
     assert not np.asarray(y).any()
 
 
-@pytest.mark.parametrize("name", ["slopes", "slopes by tiles"])
+@pytest.mark.parametrize("name", ["gradients", "gradients by tiles"])
 def test_long_sums_are_split(fake, monkeypatch, name):
     monkeypatch.setattr(block_convolutions, "LONG_SUM", 20)
-    f, *args = CASES.get(name, (slopes, X, W))
+    f, *args = CASES.get(name, (gradients, X, W))
     there = jax.device_put(args, jax.devices("gpu")[0])
     actual = jax.block_until_ready(jax.jit(lambda *x: f(*x))(*there))
     assert "a3[k *" in str([k.source for k in jax.inspect(jax.jit(f))(*there).kernels])

@@ -1,5 +1,6 @@
-"""Factorizations and linear systems by accnp's own GPU kernels, one thread block per matrix: they
-match the CPU up to rounding, and machine code launches them in loops."""
+"""Factorizations and linear systems by accnp's GPU kernels, one thread block per matrix, compared
+with the CPU. Machine code launches them in loops.
+"""
 
 import warnings
 
@@ -45,8 +46,9 @@ def there(x):
 
 
 def check(gpu, f, *args):
-    """A function gives on a GPU what it gives on the CPU, without calls of a library and without
-    the processor's help."""
+    """Compare a function on the GPU with the CPU. It must neither call a library nor run on the
+    host.
+    """
     expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
     calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
     calls.clear()
@@ -192,7 +194,7 @@ def test_large_lu(fake, dtype):
 
 
 def kalman(x, rows):
-    """A filter: products, a factorisation and systems in each step."""
+    """A Kalman filter: products, a factorization and linear systems in each step."""
     turn, seen = jnp.eye(6) * 0.9, jnp.ones((2, 6)).at[1, ::2].set(-1)
 
     def step(c, row):
@@ -206,7 +208,7 @@ def kalman(x, rows):
 
 
 def steps(a, x):
-    """Newton's, with a system in each; a branch with another factorisation."""
+    """Newton's method: a linear system in each step, and a branch with another factorization."""
 
     def step(i, x):
         x = lax.cond(i % 2 == 0, lambda x: x + 1, lambda x: jnp.linalg.qr(a)[0] @ x, x)

@@ -1,4 +1,4 @@
-"""Reductions of columns on GPUs: the order of summation and the bits are those of the CPU."""
+"""Reductions along columns on GPUs, whose order of summation and bits match the CPU."""
 
 import numpy as np
 import pytest

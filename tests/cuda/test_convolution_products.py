@@ -1,5 +1,6 @@
-"""Large convolutions as matrix products by cuBLAS, with windows copied chunk by chunk or not at
-all."""
+"""Large convolutions as cuBLAS matrix products, compared with the CPU. Windows are copied in
+chunks, or used in place.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from accnp.runtime.device_buffer import driver_of
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """All are large, with room for a few rows at once."""
+    """Treat all convolutions as large, with a buffer for a few rows at a time."""
     monkeypatch.setattr(device_convolutions, "LARGE", 0)
     monkeypatch.setattr(device_convolutions, "FEATURES", 2)
     monkeypatch.setattr(device_convolutions, "NARROW", 12)
@@ -49,8 +50,8 @@ MORE = {
     "turned": (lambda x, w: same(**LAST)(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)),
                normal(2, 3, 9, 8), normal(5, 3, 3, 2)),
     "backwards": (lambda x, w: same()(x[:, ::-1], w[..., ::-1]), normal(2, 3, 30), normal(5, 3, 4)),
-    "slopes of long sums": (lambda x, w: plain(same(), x, w), normal(6, 3, 40), normal(4, 3, 3)),
-    "slopes of halves": (lambda x, w: plain(same(), x, w),
+    "gradients of long sums": (lambda x, w: plain(same(), x, w), normal(6, 3, 40), normal(4, 3, 3)),
+    "gradients of halves": (lambda x, w: plain(same(), x, w),
         normal(6, 3, 40, dtype="bfloat16") / 9, normal(4, 3, 3, dtype="bfloat16") / 9),
 }  # fmt: skip
 KNOWN = {k: v for k, v in CASES.items() if "whole" not in k} | MORE
@@ -87,13 +88,13 @@ def test_loops_run_without_python(fake, monkeypatch):
 
 
 def test_gradients_in_loops_run_without_python(fake):
-    f, *args = KNOWN["slopes of long sums"]
+    f, *args = KNOWN["gradients of long sums"]
     check_no_python(fake, lambda *x: lax.fori_loop(0, 2, lambda _, c: f(*c), x), args)
 
 
 def test_steps_run_in_order(fake, monkeypatch):
     monkeypatch.setattr(device_table, "LARGE", 0)  # plans that hold much are no table
-    for name in ("moved", "slopes of halves", "groups of one place"):
+    for name in ("moved", "gradients of halves", "groups of one place"):
         test_values(jax.devices("gpu")[0], name)
 
 

@@ -1,5 +1,6 @@
 """The driver of real GPUs, over a stand-in for CuPy in host memory: which stream waits for which
-event, and that no memory is freed too early."""
+event, and when memory is freed.
+"""
 
 import ctypes
 import gc
@@ -89,7 +90,7 @@ def test_calls_are_on_the_stream(cuda):
 
 
 def test_forked_child_raises_an_error(cuda, monkeypatch):
-    """CUDA has no word for it but an initialization error."""
+    """CUDA itself reports only an initialization error."""
     driver = cuda.driver
     monkeypatch.setattr(cupy_driver, "_lost", False)
     event = driver.event()

@@ -19,7 +19,7 @@ QUERY_HANDLE = 79
 
 
 class FakeLibraries:
-    """A fake of the libraries in host memory, in which the function `wrong` does nothing."""
+    """A fake of the libraries in host memory, in which the function named `wrong` does nothing."""
 
     def __init__(self, cuda, monkeypatch, wrong="", status=0):
         Blas(cuda, monkeypatch)

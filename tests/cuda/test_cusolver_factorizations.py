@@ -1,5 +1,6 @@
-"""Large factorizations and linear systems by cuSOLVER and cuBLAS, single and batched: they match
-the CPU, and loops call the functions by address without Python."""
+"""Large factorizations and linear systems by cuSOLVER and cuBLAS, single and batched, compared with
+the CPU. Loops call the functions by address, without Python.
+"""
 
 import itertools
 from collections import Counter
@@ -21,7 +22,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """No matrix is for a block of threads, and those of more than 5 rows are large."""
+    """Use no block kernels, and treat matrices of more than 5 rows as large."""
     monkeypatch.setattr(block_factors, "CLASSES", ())
     monkeypatch.setattr(device_factors, "MAX_SMALL_SYSTEM", 5)
 
@@ -37,7 +38,7 @@ def positive(*shape, dtype="f4"):
 
 
 def compare(f: Callable[..., object], *args, close=1e-5, gpu=None, calls=None):
-    """What a function gives on the GPU is what the processor gives; nothing is called by Python."""
+    """Compare a function on the GPU with the CPU, and check that Python calls nothing."""
     gpu = gpu or jax.devices("gpu")[0]
     with jax.enable_x64(any(x.dtype.itemsize // (1 + (x.dtype.kind == "c")) > 4 for x in args)):
         expected = jax.tree.leaves(jax.jit(f)(*map(jnp.asarray, args)))
@@ -204,7 +205,7 @@ def test_workspace_is_queried_once_per_plan(fake):
 
 @pytest.mark.parametrize("room", [6000, 3])
 def test_pivots_out_of_range_are_ignored(fake, room, monkeypatch):
-    """Libraries may say so of columns that are NaN."""
+    """Libraries may return such pivots for columns that are NaN."""
     monkeypatch.setattr(large_factors, "SHARED", room)
     getrf = fake.solver_functions._getrf
 

@@ -1,5 +1,6 @@
-"""Elementwise operations of every type as GPU kernels: PTX for two compute capabilities, and
-interpreted results that match the CPU bitwise."""
+"""Elementwise operations of every type as GPU kernels, for two compute capabilities. The
+interpreted PTX matches the CPU bitwise.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def called(work):
-    """Return whether an operation is a function of SciPy's."""
+    """Return whether an operation calls a SciPy function by address."""
     return any(f"{name}(" in work.text for name in CALLS if f"{name}(" in work.text)
 
 

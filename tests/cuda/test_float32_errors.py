@@ -1,5 +1,6 @@
-"""Errors of float32 functions on GPUs: all arguments on hardware, a few in the PTX interpreter, and
-many with the largest known errors of the approximate instructions."""
+"""Errors of float32 functions on GPUs: for all arguments on hardware, for a few in the PTX
+interpreter, and for many with the largest known errors of the approximate instructions.
+"""
 
 import os
 
@@ -92,15 +93,15 @@ def test_errors_are_small_for_any_error_of_instructions(native, name):
 
 
 @pytest.fixture(scope="module")
-def processor():
+def cpu_functions():
     return natives(AGREEING, approximate=False)
 
 
 @pytest.mark.parametrize("name", AGREEING)
-def test_cpu_agrees_within_two_ulp(native, processor, name):
+def test_cpu_agrees_within_two_ulp(native, cpu_functions, name):
     x = arguments(1 << 19)
     with np.errstate(all="ignore"):
-        expected = processor[name](x)
+        expected = cpu_functions[name](x)
         for off in OFF:
             y = native[name](x, **off)
             unit = np.spacing(np.maximum(np.abs(y), np.abs(expected)))

@@ -1,4 +1,6 @@
-"""Arrays on a GPU outside of kernels: placement, copies, inspection, other libraries."""
+"""Arrays on a GPU outside of kernels: placement, copies, inspection, and exchange with other
+libraries.
+"""
 
 import os
 import subprocess
@@ -133,7 +135,9 @@ def test_default_device(fake):
 
 
 def test_default_device_applies_to_previously_used_arrays(fake):
-    """An array that was put nowhere stays where it was used; that says nothing of the next use."""
+    """An uncommitted array stays on the device where it was used, but later uses are free to move
+    it.
+    """
     gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
     x, f = jnp.ones(3) * 1, jax.jit(lambda x: x + 1)
     for where in (gpu, cpu, gpu, cpu):
@@ -159,7 +163,7 @@ def test_several_devices_are_refused(fake):
 
 
 def test_data_dependent_sizes_keep_the_device_of_operands(fake):
-    """The host makes them; they are where the operands were put."""
+    """The host computes the results, which are placed on the device of the operands."""
     x, gpu = there([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
     for outputs in (
         jnp.unique(x), jnp.unique(x, return_index=True, return_counts=True), jnp.nonzero(x),
@@ -310,7 +314,7 @@ def test_inspect(fake):
 
 
 def test_compiled_functions_stay_on_their_device(fake):
-    """That of the types, or what was the default when they were compiled."""
+    """The device is that of the argument types, or the default at compilation."""
     gpu, y = jax.devices("gpu")[0], np.ones(3, "f4")
     f, one = jax.jit(lambda x: x * 2), jax.sharding.SingleDeviceSharding(gpu)
     struct = jax.ShapeDtypeStruct((3,), "float32", sharding=one)
@@ -394,8 +398,9 @@ def test_dlpack_out(fake):
 
 @pytest.mark.parametrize("how", ["update", "map", "donated", "donated loop"])
 def test_exported_buffers_are_not_overwritten(fake, how):
-    """Memory handed over by DLPack stays as it is while somebody has it, also where no array of
-    ours is left, and when it was donated."""
+    """Memory exported by DLPack is unchanged while a consumer holds it, even if our array is
+    deleted or donated.
+    """
     values = np.arange(1 << 19, dtype="f4")
     x = (there(values) + 1).block_until_ready()
     exported = pool.from_dlpack(Reader(x))
@@ -415,8 +420,9 @@ def test_exported_buffers_are_not_overwritten(fake, how):
 
 
 def test_exported_memory_lives_as_long_as_the_array(fake):
-    """Who asks for __cuda_array_interface__ keeps the array, whose memory nobody else gets, even
-    if it is donated."""
+    """Reading `__cuda_array_interface__` keeps the array's memory from being reused, even if the
+    array is donated.
+    """
     values = np.arange(1 << 19, dtype="f4")
     x = (there(values) + 1).block_until_ready()
     address = x.__cuda_array_interface__["data"][0]
@@ -430,7 +436,7 @@ def test_exported_memory_lives_as_long_as_the_array(fake):
 
 
 class Reader:
-    """Reads a capsule as if the memory were the host's, which a fake GPU's is."""
+    """Reads a DLPack capsule as host memory, which the memory of a fake GPU is."""
 
     def __init__(self, x):
         self.x = x

@@ -1,5 +1,6 @@
-"""Loops whose bodies call the array library: each call is captured once as a CUDA graph, which
-machine code launches. The fake GPU refuses what CUDA and CuPy refuse while a stream is captured."""
+"""Loops whose bodies call the array library. Each call is captured once as a CUDA graph, which
+machine code launches. The fake GPU refuses what CUDA and CuPy refuse while a stream is captured.
+"""
 
 import functools
 import gc
@@ -47,7 +48,7 @@ def running(x):
 
 
 def parts(x):
-    """Operands that are parts of carries and lie backwards; two results of one call."""
+    """Operands that are slices of carries and reversed views; a call with two results."""
 
     def body(c, _):
         a, b = c
@@ -82,7 +83,7 @@ def nested(x):
 
 
 def handed_on(x):
-    """A result of one call is the operand of the next, the carry and an output."""
+    """The result of one call is an operand of the next, the carry and an output."""
 
     def body(c, _):
         s = jnp.sort(c)
@@ -221,7 +222,7 @@ def test_graphs_are_freed_with_their_plan(fake):
 
 
 def test_concurrent_threads_use_separate_graphs(fake):
-    """A graph's memory is one for all who launch it."""
+    """All launches of a graph share its memory."""
     gpu = jax.devices("gpu")[0]
     g = jax.jit(sorts)
     starts = [X * k for k in range(1, 5)]
@@ -260,7 +261,7 @@ def test_a_graph_that_fails_ends_the_loop(fake, monkeypatch):
 
 
 class TestTheFakeRefuses:
-    """What a real GPU would refuse, or would silently not repeat."""
+    """Operations that a real GPU would refuse, or silently not repeat."""
 
     @pytest.fixture
     def there(self, fake):

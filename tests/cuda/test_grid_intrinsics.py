@@ -64,7 +64,7 @@ kernel kernel(x: f4[], y: f4[], p: i8[], q: i8[], m, s) for lo..hi in order thre
 
 
 def launch(text, arrays, ints, blocks, threads):
-    """The arrays after a launch of the kernel, and after one of the source that is printed."""
+    """Return the arrays after a launch of the kernel, and check the same for its printed source."""
     kernel = parse_kernel(text)
     assert parse_kernel(print_kernel(kernel)) == kernel
     verify(kernel)

@@ -1,4 +1,4 @@
-"""Kernels for GPUs that are written in restricted Python are parsed to loop IR."""
+"""GPU kernels written in restricted Python, which are parsed to loop IR."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,9 @@ def kernel(x, y, n):
 
 
 def read(text, *signature, **how):
-    """The kernel of a text and those that it calls, which are well formed and survive printing."""
+    """Parse a kernel and the functions that it calls; check that they are valid and that printing
+    preserves them.
+    """
     kernel, called = read_source(text, "kernel", signature, **{"threads": 64} | how)
     for k in (kernel, *called):
         verify(k)

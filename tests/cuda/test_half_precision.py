@@ -1,5 +1,6 @@
-"""float16 and bfloat16 in GPU kernels: results match the CPU bitwise for two compute
-capabilities."""
+"""float16 and bfloat16 in GPU kernels for two compute capabilities, compared with the CPU
+bitwise.
+"""
 
 import numpy as np
 import pytest
@@ -52,7 +53,9 @@ HALVES = [name for name, (case, *_) in sorted(CASES.items())
 
 @pytest.mark.parametrize("name", sample(HALVES, 3))
 def test_every_operation_matches_cpu_bitwise(name, fake):
-    """Indexing, scatters, sorts, scans, windows, products: all of the table that takes halves."""
+    """Indexing, scatters, sorts, scans, windows and products: every operation with half-precision
+    operands.
+    """
     case, (device,) = CASES[name][0], jnp.devices("gpu")
     for code in ("f2", "e2"):
         inputs = [np.asarray(x) for x in case.inputs]

@@ -1,4 +1,4 @@
-"""The loop IR of kernels for GPUs, which `accnp.inspect` shows."""
+"""The loop IR of GPU kernels, which `accnp.inspect` shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gpu() -> Iterator[None]:
 def test_ir_of_kernels(
     f: Callable[..., object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Kernels of fusion, and those that are written as source."""
+    """Fused kernels, and kernels that are written as source."""
     x = jax.device_put(np.ones((4, 4), "f4"), jax.devices("gpu")[0])
     kernel = jax.inspect(f)(x).kernels[0]
     assert isinstance(kernel, KernelOnGpu)

@@ -1,4 +1,4 @@
-"""The examples of docs/kernels.md run unchanged; those for a GPU run on the fake one."""
+"""The examples of docs/kernels.md run unchanged; those for a GPU run on a fake one."""
 
 import linecache
 import re

@@ -1,5 +1,6 @@
-"""Operations by the array library: which arguments CuPy accepts, the precision of products, and
-types that CuPy lacks."""
+"""Operations that the array library computes: the arguments that CuPy accepts, the precision of
+products, and types that CuPy lacks.
+"""
 
 import importlib
 
@@ -147,7 +148,9 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_sort_keys_are_integers_in_the_order_of_numbers(dtype):
-    """CuPy's kernels treat subnormal numbers as zeros, but integers of their bits differ."""
+    """CuPy's kernels treat subnormal numbers as zeros, so the sort uses integers with the same
+    order.
+    """
     info = np.finfo(dtype)
     small = info.smallest_subnormal
     x = np.array([-np.inf, info.min, -1, -info.tiny, -small, -0.0, 0.0, small, info.tiny, 1,
@@ -161,7 +164,9 @@ def test_sort_keys_are_integers_in_the_order_of_numbers(dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_cumulative_products_accumulate_in_float64(dtype):
-    """As by CUB, pairs first: the product of the second and third number is no float32."""
+    """CUB multiplies pairs first, and the product of the second and third number overflows
+    float32.
+    """
 
     class Library:
         flip = staticmethod(np.flip)
@@ -179,7 +184,7 @@ def test_cumulative_products_accumulate_in_float64(dtype):
 
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
 def test_cumulative_extremes_keep_subnormals(name):
-    """CuPy's kernels take these for zeros; NaN stays from where it is."""
+    """CuPy's kernels treat subnormal numbers as zeros. NaN propagates to all later elements."""
 
     def flushed(join):
         def call(*xs):

@@ -1,5 +1,6 @@
-"""GPU kernels built as loop IR: their printed source computes the same results, and they need few
-registers."""
+"""GPU kernels built as loop IR: their printed source computes the same results, and they use few
+registers.
+"""
 
 import re
 import subprocess
@@ -47,7 +48,7 @@ CCS = [(7, 0), (8, 0), (9, 0)]
 
 
 def made(name):
-    """The description of a kernel, and the kernel."""
+    """Return the description of a kernel, and the kernel."""
     f, *arrays = ALL[name]
     with jnp.enable_x64(True):
         ((spec,),) = kernel_specs(f, *arrays)
@@ -60,7 +61,7 @@ def ptx(text: Generated, cc=(9, 0)) -> Ptx:
 
 
 def resources(text: str) -> tuple[int, int]:
-    """Registers of a thread, and bytes that it spills."""
+    """Return the registers of a thread, and the bytes that it spills."""
     target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
     assembler = ptxas()
     assert target is not None
@@ -94,7 +95,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", [*ALL, *LONG])
 def test_variable_names_do_not_affect_code(name):
-    """The PTX is the same whatever variables and buffers are called."""
+    """The PTX does not depend on the names of variables and buffers."""
     f, *arrays = (ALL | LONG)[name]
     with jnp.enable_x64(True):
         ((_, text),) = grid_kernels(f, *arrays)

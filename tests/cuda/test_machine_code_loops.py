@@ -1,4 +1,6 @@
-"""GPU plans as tables of steps: machine code launches the kernels of loops, without Python."""
+"""GPU plans as tables of steps: machine code launches the kernels of loops without Python. Results
+are compared with the CPU.
+"""
 
 from collections import Counter
 
@@ -18,7 +20,7 @@ BIG = np.cos(np.arange(40 * 40, dtype="f4")).reshape(40, 40)
 
 
 def turned(c):
-    """No elementwise work: rows are folded."""
+    """Reductions of rows, so that this is not an elementwise kernel."""
     return jax.nn.softmax(c.reshape(40, 40) * 3, axis=1).reshape(-1) + jnp.roll(c, 7)
 
 
@@ -96,7 +98,7 @@ def kept(x):
 
 
 def many_ways(x):
-    """Branches of more kernels than are launched on a guess; a choice in a scan."""
+    """Branches with more kernels than are launched speculatively, and a branch in a scan."""
 
     def long(c):
         for _ in range(4):
@@ -164,7 +166,9 @@ def marks_and_fetches(fake, f, *arguments):
 
 
 def test_while_loop_fetches_its_condition_ahead(fake):
-    """The body begins before the host knows the answer; the one too many leaves no trace."""
+    """The next iteration starts before the host knows the condition; a superfluous iteration has no
+    effect.
+    """
     for start, steps in ((X, None), (X * 0, 0), (X * 0.01, 0)):
         count = int(jax.jit(until)(start)[1])
         assert steps is None or count == steps
@@ -195,7 +199,7 @@ def test_loops_that_do_not_fetch_ahead(fake, monkeypatch):
 
 
 def branches(x):
-    """Branches that hand on what they got, update a copy of it, have several kernels."""
+    """Branches that return their operand, update a copy of it, or have several kernels."""
 
     def sums(x):
         return x.reshape(8, 8).sum(1).repeat(8) + jnp.roll(x, 3)
@@ -205,7 +209,7 @@ def branches(x):
 
 
 def test_branch_needs_no_host_synchronization(fake, monkeypatch):
-    """Where all branches are few kernels, each of these looks at the index by itself."""
+    """If all branches are few kernels, each kernel reads the index on the GPU."""
     monkeypatch.setattr(device_plan, "ALONE", 0)  # else a thread does all of it
     for first in (-9, 1, 2, 9):  # beyond the ends, too
         assert marks_and_fetches(fake, branches, np.float32([first] + 63 * [0.25])) == (0, 0)
@@ -288,7 +292,7 @@ def test_only_donatable_arguments_are_overwritten(fake):
 
 
 def test_advice_is_about_loops_of_python(fake):
-    """A loop that machine code launches is none of Python's, though no kernel holds it."""
+    """Loops that machine code launches are not Python loops, although they are not one kernel."""
 
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: jax.nn.softmax(c, 1) + i, x)

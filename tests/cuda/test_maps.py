@@ -1,4 +1,4 @@
-"""Elementwise kernels on GPUs match the CPU bitwise for any layout and grid."""
+"""Elementwise kernels on GPUs, compared with the CPU bitwise for several layouts and grid sizes."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_results_match_cpu_bitwise(name):
      ("bools", 1, 0), ("mixed", 2, 1)],
 )  # fmt: skip
 def test_four_elements_are_one_access(name, loads, stores):
-    """Four doubles are two; four bytes are a word."""
+    """Four doubles are two accesses, and four bytes are one word."""
     f, *arrays = PROGRAMS[name]
     ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)
@@ -86,8 +86,10 @@ def test_four_elements_are_one_access(name, loads, stores):
 
 @pytest.mark.parametrize("name", ["stencil", "planes", "every other column"])
 def test_patches(name):
-    """What cannot be loaded four elements at a time is loaded eight at a time, by 32 lanes each,
-    and divides its numbers once for a patch."""
+    """Operands that cannot be loaded four elements at a time are processed in patches.
+
+    Each of 32 lanes loads eight elements, and the index divisions are done once per patch.
+    """
     f, *arrays = PROGRAMS[name]
     ((_, text),) = grid_kernels(f, *arrays)
     whole = text.source.split("        else:")[0]
@@ -97,7 +99,7 @@ def test_patches(name):
 
 
 def test_small_numbers_for_small_arrays():
-    """Places are computed by 32 bits where they are small enough, also by the assembler's text."""
+    """Indices of small arrays are computed with 32 bits in the PTX."""
     f, *arrays = PROGRAMS["odd rows"]
     ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)

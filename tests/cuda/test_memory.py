@@ -1,4 +1,4 @@
-"""Memory of a GPU: allocation failures and faults of kernels."""
+"""GPU memory: reuse, allocation failures, and faults in kernels."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,9 @@ def test_no_memory_left():
 
 
 def test_no_memory_left_for_the_library(fake, monkeypatch):
-    """A call of the library's is made once more without what is kept; else it says who asked."""
+    """A library call is repeated after the pool is emptied; if it fails again, the error names the
+    call.
+    """
     x = there(np.arange(3000, dtype="f4")[::-1].copy())
     call, failures = fake.call, [1]
 
@@ -135,7 +137,7 @@ def test_gpu_fault_is_raised_by_wait(fake):
 
 
 class Fault(RuntimeError):
-    """An error of CUDA's, as CuPy raises it."""
+    """A CUDA error, as CuPy raises it."""
 
     status = 700
 
@@ -165,4 +167,4 @@ def test_gpu_is_unusable_after_a_fault(fake, monkeypatch, way):
     notes = [note for note in caught.value.__notes__ if "restart it" in note]
     assert len(notes) == 1
     assert "CUDA_LAUNCH_BLOCKING=1" in notes[0]
-    np.testing.assert_array_equal(jnp.ones(3) + 1, [2, 2, 2])  # the processor goes on
+    np.testing.assert_array_equal(jnp.ones(3) + 1, [2, 2, 2])  # the CPU still works

@@ -1,5 +1,6 @@
-"""Kernels for GPUs with other numbers of multiprocessors: the number of blocks changes, the bits of
-results do not."""
+"""Kernels for GPUs with different numbers of multiprocessors: the number of blocks changes, but
+results are bitwise the same.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4
 
 
 def spread(*shape):
-    """A large array that takes no memory."""
+    """Return a large array that uses no memory."""
     return np.broadcast_to(np.float32(1), shape)
 
 
@@ -47,7 +48,7 @@ def test_block_count_depends_on_the_gpu(name):
 @pytest.mark.usefixtures("cpu_formulas")
 @pytest.mark.parametrize("wave", [8, *WAVES.values()])
 def test_sums_of_columns_have_the_same_bits(wave):
-    """Whether the parts of the rows have blocks of their own depends on the card."""
+    """The number of multiprocessors determines whether parts of the rows have their own blocks."""
     ((spec,),) = kernel_specs(lambda x: (x * 2).sum(0), np.zeros((5000, 96), np.float32))
     case, text = Case(spec, 3), build_grid_kernel(spec, wave)
     assert bool(text.then) == (wave > 12)

@@ -29,8 +29,11 @@ PHASES = {"eigh": (0,)}
 
 
 def svd(s, u=None, vh=None):
-    """What an SVD tells: a column has any phase, and those beyond the singular values are any that
-    complete a basis."""
+    """Return the determined parts of an SVD.
+
+    Columns have arbitrary phases, and those beyond the singular values are an arbitrary completion
+    of the basis.
+    """
     if u is None:
         return (s,)
     k, turned = s.shape[-1], u.conj().swapaxes(-1, -2)
@@ -50,8 +53,12 @@ def of(name, case, arrays):
 
 @pytest.fixture
 def older(monkeypatch):
-    """The PTX for 8.0 of the kernels that are made for a fake GPU (9.0), by their names there. Both
-    are lowered from one optimised module, which takes a fraction of compiling it again."""
+    """Collect the PTX for compute capability 8.0 of the kernels that are compiled for the fake GPU
+    (9.0).
+
+    Both are lowered from one optimized module, which takes a fraction of the time of compiling
+    again.
+    """
     texts, here, make = {}, threading.local(), ptx.ptx_of
 
     def emit(text, linked, cpu):

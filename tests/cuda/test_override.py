@@ -39,7 +39,7 @@ def test_edited_kernel_replaces_generated_one(x):
     with jax.override(kernel, edited):
         np.testing.assert_allclose(function(x), other, rtol=1e-6)
         np.testing.assert_allclose(chain(x), other, rtol=1e-6)
-        np.testing.assert_allclose(function(X), expected, rtol=1e-6)  # on the processor
+        np.testing.assert_allclose(function(X), expected, rtol=1e-6)  # on the CPU
     np.testing.assert_allclose(function(x), expected, rtol=1e-6)
     mine = jax.override(kernel, edited)(chain)
     np.testing.assert_allclose(mine(x), other, rtol=1e-6)

@@ -1,5 +1,6 @@
-"""Matrix products on a GPU: the arguments for cuBLAS, loops of products without Python, and CuPy's
-functions where cuBLAS cannot be called."""
+"""Matrix products on a GPU: the arguments for cuBLAS, loops of products that run without Python,
+and CuPy's functions if cuBLAS cannot be called directly.
+"""
 
 from collections import Counter
 
@@ -74,7 +75,7 @@ def test_types(dtype, gpu):
 
 
 def strided(x, w):
-    """Parts with gaps, backwards, and repeated: strides cannot say these products."""
+    """Operands with gaps, reversed and broadcast axes, which cuBLAS's strides cannot express."""
 
     def body(i, h):
         stacks = jnp.einsum("bm,kn->bmn", h[:, ::2], w[::-1, :5])  # a sum of w's alone

@@ -1,5 +1,6 @@
-"""Products (`prod`) of rows on GPUs in which partial products overflow or underflow and the whole
-does not: results match the CPU bitwise, which recomputes such blocks with separate exponents."""
+"""Products (`prod`) of rows on GPUs in which partial products overflow or underflow but the result
+does not. Results match the CPU bitwise; such blocks are recomputed with separate exponents.
+"""
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ def f4(*shape):
 
 
 def in_turn(n, dtype, rng):
-    """Large and small numbers in turn, stretches of usual and of small ones, zeros and edges."""
+    """Return alternating large and small numbers, runs of common and of small ones, zeros and
+    special values.
+    """
     real = np.dtype(dtype).type(0).real.dtype
     k, big = np.arange(n), {2: 200.0, 4: 1e30, 8: 1e250}[real.itemsize]
     x = rng.uniform(0.9, 1.1, n) * rng.choice([-1, 1], n) * np.where(k % 2, big, 1 / big)
@@ -37,12 +40,12 @@ def values(a, n, rng):
 
 
 def whole(n, rng):
-    """The same without edges, so that each row's product is a number."""
+    """Return such numbers without special values, so that the product of each row is finite."""
     return rng.uniform(0.6, 0.74, n) * np.where(np.arange(n) % 2, 1e30, 1e-30)
 
 
 def in_passes(x):
-    """Its last pass folds what the one before has left in memory that threads share."""
+    """A kernel whose last pass reduces values that the previous pass left in shared memory."""
     e = jnp.fmod(x, jnp.abs(x).max(1, keepdims=True) * 1.5)
     y = e * jnp.sign(e.sum(1, keepdims=True))
     return y, y.prod(1)
@@ -91,7 +94,9 @@ def test_product_matches_cpu_bitwise(axis, gpu):
 
 @pytest.mark.usefixtures("cpu_formulas")
 def test_result_buffer_holds_the_reduced_values(monkeypatch):
-    """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
+    """If shared memory is too small for a row, a pass stores the values to reduce in the result's
+    row.
+    """
     monkeypatch.setattr(grid, "MAX_UNROLLED_COST", 0)
     monkeypatch.setattr(reduce_rows, "ROOM", 0)
 

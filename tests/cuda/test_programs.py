@@ -1,4 +1,4 @@
-"""Programs of users on a GPU: values match the CPU, and results are on the GPU."""
+"""User programs on a GPU: values match the CPU, and results are on the GPU."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,6 @@
-"""Compilation from source to PTX: names, caches, errors, calls, both ways of launching, and errors
-of the interpreter."""
+"""Compilation from source to PTX: names, caches, errors, calls of other kernels, both ways of
+launching, and errors of the interpreter.
+"""
 
 import os
 import re
@@ -152,7 +153,7 @@ def test_kernels_of_operations_need_no_numba():
 
 
 def test_a_user_function_that_numba_compiles_is_linked():
-    """Text, which only Numba knows, and a function of the CPU's library."""
+    """The function handles strings, which only Numba supports, and calls a CPU library function."""
     text = """
 def bent(x):
     total = 0.0

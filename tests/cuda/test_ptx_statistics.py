@@ -1,5 +1,5 @@
-"""Statistics of the PTX of kernels against `ptx_statistics.txt`: loads and stores of 16 bytes,
-shared and local memory, double precision, memory sectors touched in excess of those needed.
+"""Statistics of the PTX of kernels, compared with `ptx_statistics.txt`: 16-byte loads and stores,
+shared and local memory, double precision, and memory sectors touched in excess of those needed.
 
 `ACCNP_UPDATE_STATISTICS=1` rewrites the file. The number of instructions depends on the version of
 LLVM, so up to 15 percent more are accepted.

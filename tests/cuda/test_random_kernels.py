@@ -1,6 +1,6 @@
-"""Kernels of random programs on GPUs match the CPU bitwise.
+"""Kernels of random programs on GPUs, compared with the CPU bitwise.
 
-`ACCNP_FUZZ=20` takes twenty times as many programs.
+`ACCNP_FUZZ=20` runs twenty times as many programs.
 """
 
 import os
@@ -44,7 +44,7 @@ def check(p, seed):
         expected = case.run_on_cpu(build_generated(spec))
         actual = case.interpret(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
         for a, b in zip(actual, expected, strict=True):
-            assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
+            assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the CPU {b}"
 
 
 @pytest.mark.parametrize("seed", range(8 * SCALE))

@@ -1,4 +1,4 @@
-"""Reductions of rows on GPUs: the order of summation, and so the bits, are those of the CPU."""
+"""Reductions of rows on GPUs, whose order of summation, and therefore bits, match the CPU."""
 
 from collections import Counter
 
@@ -112,7 +112,7 @@ def test_signed_zeros_and_nan(reduction):
 
 
 def loads_of(text):
-    """How often a kernel has a load of each operand."""
+    """Return how many times a kernel loads each operand."""
     lets = [s for s in statements(text.kernel.body) if isinstance(s, Let)]
     loads = [s.value.buffer for s in lets if isinstance(s.value, Load)]
     return Counter(b.name for b in loads if b in text.kernel.buffers)
@@ -186,7 +186,7 @@ def test_rows_of_a_block_for_each_warp_stay_in_registers():
 
 @pytest.mark.parametrize("length", [9999, 16384])
 def test_rows_of_doubles_stay_in_registers(length):
-    """With all loads of a row first, up to 1340 bytes of each thread went to memory and back."""
+    """With all loads of a row first, each thread spilled up to 1340 bytes."""
     x, g = np.zeros((3, length)), np.zeros(length)
     with jnp.enable_x64(True):
         ((_, text),) = grid_kernels(layer_norm, x, g, g)

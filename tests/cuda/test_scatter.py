@@ -1,5 +1,6 @@
-"""Scatters of narrow rows on a GPU: by atomics where the order of updates does not matter, else by
-threads that own elements of the result. Results match the CPU bitwise."""
+"""Scatters of narrow rows on a GPU: by atomic updates if their order does not matter, otherwise by
+threads that own elements of the result. Results match the CPU bitwise.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`make gpu-tests` runs every file of tests that have a real GPU where there is one."""
+"""`make gpu-tests` runs every test file that uses a real GPU if there is one."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Functions that kernels for `numba.cuda` may call, each with its PTX interpreted."""
+"""Functions that `numba.cuda` kernels may call: their PTX is interpreted and compared with
+NumPy.
+"""
 
 import math
 import re

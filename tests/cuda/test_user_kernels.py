@@ -1,5 +1,6 @@
-"""Users' GPU kernels: those for `numba.cuda` are compiled to PTX and interpreted, and CUDA C is
-passed to a fake of the library."""
+"""User-defined GPU kernels: `numba.cuda` kernels are compiled to PTX and interpreted, and CUDA C is
+passed to a fake of CuPy.
+"""
 
 import importlib.util
 import math
@@ -27,7 +28,7 @@ SIDE, WIDE = 16, 17  # one more, so that columns lie in all banks
 
 @cuda.jit
 def tiles(x, y):
-    """A transposition by tiles in shared memory."""
+    """Transpose a matrix in tiles of shared memory."""
     tile = cuda.shared.array((SIDE, WIDE), float32)
     across = (x.shape[1] + SIDE - 1) // SIDE
     row, column = cuda.blockIdx.x // across, cuda.blockIdx.x % across
@@ -81,7 +82,9 @@ def test_a_numba_kernel_runs_on_a_gpu(gpu):
 
 
 def test_numba_cuda_is_loaded_with_a_numpy_without_row_stack(monkeypatch):
-    """Of numba-cuda 0.30.4 under NumPy 2.5; the name is there for as long as that takes."""
+    """numba-cuda 0.30.4 uses `row_stack`, which NumPy 2.5 removed; the name exists while it is
+    loaded.
+    """
     part, loaded = "numba.cuda.np.arrayobj", []
     with monkeypatch.context() as patch:
         patch.delattr(np, "row_stack", raising=False)
@@ -158,7 +161,7 @@ def modulus(x, y):
 
 @pytest.mark.parametrize("function", [lengths, apart, modulus])
 def test_functions_that_numba_calls_in_c(gpu, function):
-    """Numba compiles them apart, or calls functions in C, which a GPU has from us."""
+    """Numba compiles these separately or calls C functions, which accnp provides on GPUs."""
     f, expected = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
     for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
         np.testing.assert_allclose(f(x, y), expected, rtol=1e-6)
@@ -271,7 +274,7 @@ def over(x, y):
 
 
 def test_operands_are_not_modified(gpu):
-    """A kernel that writes to its operand would change an array under others' hands."""
+    """A kernel that writes to an operand would change arrays that share its memory."""
     x = on(gpu, X[0])
     with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):
         jnp.kernel(over, lambda x: x, grid=(1, 1))(x).block_until_ready()
@@ -311,7 +314,7 @@ extern "C" __global__ void add_scaled(const float* x, const float* y, float a, f
 
 
 class Library:
-    """NumPy with what CuPy has for texts in CUDA C."""
+    """NumPy with CuPy's functions for CUDA C source."""
 
     made = 0
 
@@ -334,7 +337,7 @@ class Library:
 
 
 class Roomy:
-    """A kernel of CuPy's that asks for more shared memory than usual."""
+    """A CuPy kernel that requests more shared memory than the default limit."""
 
     def __call__(self, blocks, threads, arguments, shared_mem):
         assert self.max_dynamic_shared_size_bytes == shared_mem == 64 << 10

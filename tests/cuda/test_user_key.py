@@ -1,5 +1,6 @@
-"""Disk cache keys of users' kernels: the key changes with everything that a kernel reads, and
-kernels that read what no key can contain are compiled in each process."""
+"""Disk cache keys of user kernels: the key changes with everything that a kernel reads. Kernels
+that read values without a key are compiled in each process.
+"""
 
 import math
 import subprocess

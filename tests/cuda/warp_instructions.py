@@ -20,7 +20,7 @@ Exchange = Callable[[Any, Any, np.ndarray], None]
 
 
 def _together(exchange: Exchange) -> Step:
-    """Threads wait until all of their warp have come."""
+    """Return a step in which threads wait until all threads of their warp have arrived."""
 
     def step(m: Any, c: Any, at: int) -> int | None:
         threads = np.arange(m.n)[c]
@@ -138,7 +138,7 @@ def _text(m: Any, address: int) -> str:
 
 
 def printed(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
-    """Print what threads say: a text as in C, and where the numbers for it lie."""
+    """Print the output of threads: a C format string, and the address of its arguments."""
     for thread, form, place in zip(np.arange(m.n)[c], formats, places, strict=True):
         one, at, values = np.array([thread]), int(place), []
         text = _text(m, int(form))
