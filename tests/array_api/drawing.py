@@ -1,8 +1,8 @@
 """Hypothesis strategies for arrays, and assertions that a call agrees with `array_api_strict`.
 
-They take kinds of dtypes, and a function of a namespace. Values are computed by the NumPy reference
-functions of the ops (`api.support.value_of`): the tests check which ops are recorded, for which
-shapes and dtypes; other tests check kernels.
+The functions take kinds of dtypes, and a function of a namespace. Values are computed by the NumPy
+reference functions of the ops (`api.support.value_of`): these tests check which ops are recorded,
+for which shapes and dtypes; other tests check kernels.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def elements(dtype: str, odd: bool = False) -> st.SearchStrategy[Any]:
 
 
 def arrays(kind: str, shape: Any = SHAPES, odd: bool = False) -> st.SearchStrategy[np.ndarray]:
-    """Arrays of a dtype of a kind (or of one dtype)."""
+    """Draw arrays of a kind of dtypes (or of one dtype)."""
     return st.sampled_from(KINDS.get(kind, [kind])).flatmap(
         lambda d: hnp.arrays(d, shape, elements=elements(d, odd))
     )
@@ -71,7 +71,7 @@ def arrays(kind: str, shape: Any = SHAPES, odd: bool = False) -> st.SearchStrate
 def several(
     count: int, kind: str, same_dtype: bool = False, odd: bool = False
 ) -> st.SearchStrategy[Any]:
-    """Arrays whose shapes broadcast."""
+    """Draw arrays whose shapes broadcast."""
     shapes = hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, max_side=3, min_side=0)
     kinds = st.sampled_from(KINDS[kind]) if same_dtype else st.just(kind)
     return st.tuples(shapes, kinds).flatmap(
@@ -80,14 +80,14 @@ def several(
 
 
 def with_axis(kind: str, odd: bool = False, **more: Any) -> st.SearchStrategy[Any]:
-    """(array, axis, ...) with one axis of it."""
+    """Draw (array, axis, ...) with one axis of the array."""
     return arrays(kind, WITH_AXES, odd).flatmap(
         lambda x: st.tuples(st.just(x), st.integers(-x.ndim, x.ndim - 1), *more.values())
     )
 
 
 def with_axes(kind: str, odd: bool = False, **more: Any) -> st.SearchStrategy[Any]:
-    """(array, axes, ...) with None, an axis, or several."""
+    """Draw (array, axes, ...) with None, an axis, or several."""
 
     def axes(x: np.ndarray) -> Any:
         if not x.ndim:
@@ -101,7 +101,7 @@ def with_axes(kind: str, odd: bool = False, **more: Any) -> st.SearchStrategy[An
 
 
 def draws(strategy: Any, count: int = 8) -> Callable[[Callable[..., None]], Any]:
-    """Run the test for so many draws, always the same ones, with 64-bit types."""
+    """Run the test for `count` draws, always the same ones, with 64-bit types."""
 
     def wrap(test: Callable[..., None]) -> Any:
         def body(drawn: Any) -> None:
@@ -127,7 +127,7 @@ def draws(strategy: Any, count: int = 8) -> Callable[[Callable[..., None]], Any]
 
 
 def plain(x: Any) -> Any:
-    """A result as NumPy arrays and Python values."""
+    """Convert a result to NumPy arrays and Python values."""
     if isinstance(x, tuple | list):
         return [plain(v) for v in x]
     if isinstance(x, accnp.Array):
@@ -165,7 +165,7 @@ def compare(actual: Any, expected: Any, tolerance: float) -> None:
 
 
 def agree(call: str | Callable[..., Any], *args: Any, tolerance: float = 2e-5, **kw: Any) -> None:
-    """Assert that a function of the namespace gives what `array_api_strict` gives."""
+    """Assert that a function of the namespace has the results of `array_api_strict`."""
 
     def run(xp: Any) -> Any:
         if callable(call):

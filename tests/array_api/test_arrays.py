@@ -1,4 +1,4 @@
-"""Folds, order, sets, shapes and indexing of whole arrays, against `array_api_strict`."""
+"""Reductions, sorting, sets, shapes and indexing of arrays, compared with `array_api_strict`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Elementwise functions, operators, types and creation, against `array_api_strict`."""
+"""Elementwise functions, operators, types and creation functions, compared with
+`array_api_strict`.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def table(names: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def fit(name: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Operands for which the standard says what comes out."""
+    """Return operands for which the standard specifies the result; None if there are none."""
     kind = np.result_type(x, y).kind
     if name in ("pow", "bitwise_left_shift", "bitwise_right_shift", "lshift", "rshift"):
         if kind == "c":
@@ -232,7 +234,7 @@ BESIDE = [
 
 @pytest.mark.parametrize("call", BESIDE)
 def test_integers_that_only_the_array_holds(call: Any) -> None:
-    """A number takes the dtype of the array beside it, wherever that has its value."""
+    """A Python number takes the dtype of the array if that dtype can represent it."""
     with accnp.enable_x64():
         x = jnp.asarray(np.array([1, 2**63, 2**64 - 1], np.uint64))
         actual = np.asarray(call(x, 2**63 + 1))

@@ -1,4 +1,4 @@
-"""The extensions `linalg` and `fft` and the products, against `array_api_strict`."""
+"""The extensions `linalg` and `fft`, and matrix products, compared with `array_api_strict`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_factorizations(drawn: Any) -> None:
 
 
 def _back(xp: Any, u: Any, s: Any, v: Any) -> Any:
-    """The shapes of the parts, and the matrix that they make."""
+    """Return the shapes of the factors, and their product."""
     k = s.shape[-1]
     product = xp.matmul(u[..., :, :k] * xp.astype(s, u.dtype)[..., None, :], v[..., :k, :])
     return [u.shape, s.shape, v.shape, product]

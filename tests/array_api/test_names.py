@@ -1,4 +1,4 @@
-"""The names of the array API standard, and their signatures, from its table `names.tsv`."""
+"""The names of the array API standard and their signatures, from `names.tsv`."""
 
 from __future__ import annotations
 

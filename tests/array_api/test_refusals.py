@@ -1,4 +1,4 @@
-"""What the array API standard asks to be refused, and with which error where it names one."""
+"""Calls that the array API standard requires to be refused, with the error class that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Special values of the elementwise functions: all cases of the standard, in both precisions."""
+"""Special values of the elementwise functions: all cases of the array API standard, in both
+precisions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ REAL = [np.float32, np.float64]
 
 
 def pairs(values: list[tuple[float, float]], dtype: str) -> np.ndarray:
-    """Complex numbers with these parts; a + 1j * b would lose zeros and infinities."""
+    """Return complex numbers with these parts, because a + 1j * b loses signs of zeros and
+    infinities.
+    """
     return np.array(values, dtype).view(COMPLEX[dtype])[:, 0]
 
 
@@ -58,7 +62,7 @@ def plane(dtype: str) -> np.ndarray:
 
 
 def same(x: np.ndarray, y: np.ndarray) -> None:
-    """Equal to the bit, but for what may have either sign: nan, and what stands beside it."""
+    """Compare bitwise, except for NaN and other values with an unspecified sign."""
     for a, b, other in ((x.real, y.real, x.imag), (x.imag, y.imag, x.real)):
         np.testing.assert_array_equal(np.abs(a), np.abs(b))
         clear = ~(np.isnan(a) | np.isnan(other) | (np.isinf(other) & (a == 0)))
@@ -194,7 +198,7 @@ OPERATORS = {
 @pytest.mark.parametrize("kind", REAL)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_with_numbers_match_functions(name: str, kind: type) -> None:
-    """Shorter ways (x**2 as a product, x**0.5 as a root) keep the special values."""
+    """Simplified forms (x**2 as a product, x**0.5 as a square root) preserve the special values."""
     values = [*ALL, 0.5, -0.5, 2.0, -2.0, -1.0, -3.0]
     x = np.array(values, kind)
     function, operate = getattr(jnp, name), getattr(operator, OPERATORS[name])

@@ -1,5 +1,6 @@
 """Parse `special_cases.txt`: for each function, a list of concrete operands and expected
-results."""
+results.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ SETS = {
 
 
 class Case(NamedTuple):
-    """One function at one place: operands (complex ones as pairs) and the parts of the result."""
+    """Operands of a function (complex ones as pairs), and the parts of the expected result."""
 
     rule: str
     operands: tuple[Any, ...]
@@ -79,7 +80,7 @@ def _result(text: str, names: dict[str, float]) -> Any:
 
 
 def read() -> dict[tuple[str, bool], list[Case]]:
-    """All cases, by function and by whether its operand is complex."""
+    """Return all cases, by function and by whether its operand is complex."""
     out: dict[tuple[str, bool], list[Case]] = {}
     heads: list[tuple[str, bool]] = []
     for line in TEXT.read_text().splitlines():
@@ -107,7 +108,7 @@ def _cases(rule: str, conditions: str, result: str, complex_: bool) -> Iterator[
 
 
 def meets(actual: Any, expected: Any, tolerance: float) -> bool:
-    """Return whether one part of a result is what a rule asks for: signs of zeros and all."""
+    """Return whether one part of a result meets the rule, including signs of zeros."""
     if isinstance(expected, bool):
         return bool(actual) is expected
     if expected == "±0":

@@ -1,4 +1,6 @@
-"""`accnp bench` and `info`: a table, a chart, the cold row, busy machines, and no peer at all."""
+"""The commands `accnp bench` and `info`: tables, charts, cold starts, busy machines, and runs
+without other libraries to compare with.
+"""
 
 import json
 import subprocess
@@ -112,7 +114,7 @@ def test_info_names_caches_libraries_and_gpu():
 
 
 def test_info_says_why_there_is_no_gpu():
-    """Also where one is asked for as the default."""
+    """The reason is also shown if the GPU is configured as the default device."""
 
     def missing():
         raise driver.GPUUnavailable("no driver here")
@@ -206,7 +208,7 @@ def test_the_chart_names_the_machine_and_units(tmp_path):
 
 
 def test_the_libraries_of_a_gpu_keep_their_platforms(monkeypatch, capsys):
-    """JAX_PLATFORMS=cpu is for the comparison on the CPU."""
+    """JAX_PLATFORMS=cpu is set only for comparisons on the CPU."""
     seen = []
     monkeypatch.setattr(command, "_same_threads", lambda count: seen.append(count))
     monkeypatch.setattr("accnp.bench.gpu.main", lambda *words: "a table")

@@ -1,4 +1,4 @@
-"""`accnp.timeit` and the magic `%accnp_timeit`: both wait for results."""
+"""`accnp.timeit` and the magic `%accnp_timeit`, which both wait for asynchronous results."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from accnp.runtime.machine_load import Load
 
 
 class Late:
-    """A result that notes when it is waited for, as accnp's and JAX's do."""
+    """A result that records when it is waited for, with the methods of accnp's and JAX's arrays."""
 
     def __init__(self):
         self.waited = 0

@@ -1,14 +1,20 @@
-"""Random programs and lives of arrays, for as long as one likes.
+"""Run random programs and random operations on array lifetimes, until a time limit.
 
     python -m tests.chance SECONDS [--processes N] [--against KIND,KIND] [--fake] [--seed S]
     python -m tests.chance --one KIND SEED [--fake]
 
-Kinds: `eager` (jitted, eager, statement by statement, donated: the same bits), `threads` (one or
-several, of kernels and of the host: the same bits), `lives` (arrays against NumPy); where there is
-a GPU, or with `--fake` a made one, `gpu` (programs against the processor), `gpu-marks` (with marks
-around memory), `gpu-lives`, `gpu-shortage`. Processes run side by side; one that crashes or hangs
-is a failure, and the next takes its place. Each failure is printed with its seed and a short
-program that repeats it. Returns 1 where there was one.
+The kinds of checks are:
+
+- `eager`: a program runs jitted, eagerly, statement by statement and with donated arguments, with
+  bitwise the same results,
+- `threads`: one or several threads compute, and one or several call, with bitwise the same results,
+- `lives`: arrays are created, donated, deleted and shared; their values are compared with NumPy,
+- with a GPU, or a simulated one (`--fake`): `gpu` (programs compared with the CPU), `gpu-marks`
+  (with guard bytes around memory), `gpu-lives` and `gpu-shortage` (memory allocation fails).
+
+Several processes run at the same time. If one crashes or hangs, this is a failure, and a new
+process replaces it. Each failure is printed with its seed and a short program that reproduces it.
+Returns 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from chance.worker import GPU, PROCESSOR, work  # noqa: E402
+from chance.worker import CPU, GPU, work  # noqa: E402
 
 COMMAND = [sys.executable, "-u", "-m", "tests.chance"]
 SILENT = 100  # seconds for a seed; then it hangs
@@ -39,7 +45,7 @@ ENDLESS = 1 << 62
 
 
 class Run:
-    """What all processes found."""
+    """The results of all processes."""
 
     def __init__(self, seconds: float, fake: bool) -> None:
         self.end, self.fake = time.monotonic() + seconds, fake
@@ -56,14 +62,16 @@ class Run:
             )
 
     def note(self, text: str) -> None:
-        """Print something that is no failure, once."""
+        """Print a message that is not a failure, once."""
         with self.lock:
             if text not in self.notes:
                 print(text, flush=True)
             self.notes.add(text)
 
     def process(self, kind: str, first: int, step: int) -> None:
-        """A process of one kind until the time is over; one that ends before it gets another."""
+        """Run processes of one kind until the time limit; a process that ends earlier is
+        replaced.
+        """
         for _ in range(AGAIN):
             first = self._one(kind, first, step)
             if time.monotonic() > self.end - 1:
@@ -134,7 +142,7 @@ def main(args: list[str] | None = None) -> int:
         kind, seed = options.one
         work(kind, range(int(seed), int(seed) + 1), SILENT, options.fake)
         return 0
-    kinds = options.against.split(",") if options.against else list(PROCESSOR)
+    kinds = options.against.split(",") if options.against else list(CPU)
     if not options.against and (options.fake or _gpu()):
         kinds = GPU
     run = Run(options.seconds, options.fake)

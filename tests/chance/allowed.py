@@ -1,6 +1,7 @@
-"""The differences that are meant, all of them.
+"""The allowed differences between two runs of a random program.
 
-Threads, and `jit` beside eager code, have none: the same bits. A GPU has these.
+Runs with different numbers of threads, and jitted and eager runs, must agree bitwise. This module
+defines the differences that are allowed on a GPU.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ LIBRARIES = (
 
 
 def on_gpu(p: Program, output: str, actual: np.ndarray, expected: np.ndarray) -> bool:
-    """Return whether what a GPU gives for an output of a program may differ so from the
-    processor's."""
+    """Return whether an output of a program may differ on a GPU from the result on the CPU in this
+    way.
+    """
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
     how = p.how[output]

@@ -1,8 +1,8 @@
-"""Random operations on the lifetime of arrays, on the CPU or a GPU: arrays are created, held,
-donated, deleted, overwritten, shared with other libraries on other streams, and moved back.
+"""Random operations on the lifetime of arrays, on the CPU or a GPU: arrays are created, referenced,
+donated, deleted, overwritten, shared with other libraries on other streams, and copied back.
 
-`python -m tests.chance` passes a seed and gets a description of what went wrong, or None. Each
-array has a copy of its values in NumPy; both are compared now and then, and at the end.
+`python -m tests.chance` passes a seed and gets a description of what went wrong, or None. NumPy
+computes the values of each array as well; both are compared at random times and at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW = [64, 300, 1000]  # of the interpreter
 
 @functools.cache
 def _library(name: str) -> tuple[Any, str]:
-    """CuPy or torch, or None and why it does not take part."""
+    """Return CuPy or torch, or None and the reason why it cannot be used."""
     try:
         library = __import__(name)
     except ImportError as error:
@@ -45,7 +45,7 @@ def _library(name: str) -> tuple[Any, str]:
 
 
 def absent(device: Any) -> list[str]:
-    """Which libraries do not take part in lives of a GPU, and why."""
+    """Return the reasons why libraries do not take part in the checks of a GPU."""
     reasons = [_library(name)[1] for name in ("cupy", "torch")]
     return [why for why in reasons if why and device.platform != "cpu"]
 
@@ -116,7 +116,9 @@ GIVEN: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 
 
 class Life:
-    """One life: arrays with their values, what others hold of them with the values then."""
+    """One sequence of random operations: live arrays with their values, and exported buffers with
+    the values at export.
+    """
 
     def __init__(self, seed: int, device: Any, sizes: list[int]) -> None:
         self.r, self.rng = random.Random(seed), np.random.default_rng(seed)
@@ -154,7 +156,9 @@ class Life:
         return f"{what}; n = {self.n}, after {'; '.join(self.log[-25:])}"
 
     def wrong(self, some: bool = False) -> str | None:
-        """What is not as it should be; of a part of what lives, as looking changes lives."""
+        """Return the first wrong value. With `some`, check a random subset, because reading arrays
+        changes later behaviour.
+        """
         live = self.r.sample(self.live, self.r.randint(0, len(self.live))) if some else self.live
         for what, pairs in (("a value", live), ("what others hold", self.held)):
             for a, v in pairs:
@@ -288,8 +292,9 @@ class Life:
 
 
 def lives(seed: int, device: Any, small: bool = False) -> str | None:
-    """A life; every fourth time several, in threads side by side, with a pending array that all
-    look at."""
+    """Run one sequence of operations; for every fourth seed, run several in threads that share a
+    pending array.
+    """
     sizes = FEW if small else SIZES
     if seed % 4:
         return Life(seed, device, sizes).run()
@@ -316,7 +321,7 @@ def lives(seed: int, device: Any, small: bool = False) -> str | None:
 
 
 def in_use(device: Any) -> int:
-    """Bytes of a GPU that arrays have, after the dead have been collected."""
+    """Return the bytes of GPU memory in use, after garbage collection."""
     for _ in range(3):
         gc.collect()
     with contextlib.suppress(MemoryError):

@@ -1,7 +1,8 @@
-"""Marks around memory: what writes beside its array is seen, and what nobody wrote reads as NaN.
+"""Guard bytes around memory, which detect writes out of bounds. Uninitialized memory reads as
+NaN.
 
-`of_processor()` and `of_gpu(driver)` put them around all memory from now on, and return what looks
-for damage.
+`guard_cpu()` and `guard_gpu(driver)` add guard bytes to all later allocations. They return a
+function that describes the damage, if there is any.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ def _damage(marks: np.ndarray, nbytes: int, side: str) -> str:
 
 
 def nothing() -> str | None:
-    """Looks for no damage."""
+    """Report no damage."""
     return None
 
 
-def of_processor() -> Look:
-    """Blocks of the pool; those of sizes in between have room behind them that no mark is in."""
+def guard_cpu() -> Look:
+    """Guard blocks of the CPU pool. Size classes leave an unguarded gap after some blocks."""
     from accnp.runtime import buffer
 
     known: list[tuple[weakref.ref, int, int]] = []
@@ -56,8 +57,8 @@ def of_processor() -> Look:
     return look
 
 
-def of_gpu(driver: Any) -> Look:
-    """Memory of a real GPU; the interpreter of the fake one checks bounds by itself."""
+def guard_gpu(driver: Any) -> Look:
+    """Guard memory of a real GPU; the interpreter of the fake one checks bounds itself."""
     if not hasattr(driver, "_runtime"):
         return nothing
     plain, run, lock = driver.alloc, driver._runtime, threading.Lock()

@@ -49,7 +49,7 @@ class Value(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A statement: what it makes, its text, and the names that it reads."""
+    """A statement: the variable that it assigns, its text, and the variables that it reads."""
 
     name: str
     text: str
@@ -68,7 +68,7 @@ class Program(NamedTuple):
         return [leaf(*x) for x in self.leaves]
 
     def cut(self, output: str) -> Program:
-        """The same with the one output, and the statements that it needs."""
+        """Return the program with one output, and the statements that it needs."""
         need, lines = {output}, []
         for line in reversed(self.lines):
             if line.name in need:
@@ -77,7 +77,7 @@ class Program(NamedTuple):
         return self._replace(lines=lines, outputs=[output])
 
     def text(self) -> str:
-        """A function of the leaves."""
+        """Return the source of the program as a function of the leaves."""
         names = ", ".join([f"v{i}" for i in range(len(self.leaves))])
         lines = [f"    {x.name} = {x.text}\n" for x in self.lines]
         return f"def f({names}):\n{''.join(lines)}    return {', '.join(self.outputs)},\n"
@@ -88,14 +88,16 @@ class Program(NamedTuple):
         return scope["f"]
 
     def reproducer(self) -> str:
-        """Python that repeats it by itself."""
+        """Return Python source that runs the program on its own."""
         leaves = ", ".join([f"leaf{x}" for x in self.leaves])
         wide = 'jax.config.update("enable_x64", True)\n' if self.x64 else ""
         return f"{HEADER}{wide}\n{self.text()}\nxs = [{leaves}]\n"
 
 
 class Holes:
-    """What fills the holes of one statement: drawn when first asked for, then the same."""
+    """The substitutions for the placeholders of one statement; each is drawn once and then
+    reused.
+    """
 
     def __init__(self, maker: Maker, template: Template, a: Value) -> None:
         self.maker, self.template, self.r = maker, template, maker.r
@@ -257,7 +259,7 @@ class Holes:
         return self._places(f"integers(-3, 4, {shape})") + f".astype({self.a.name}.dtype)"
 
     def _s(self) -> str:
-        """A matrix of it."""
+        """A matrix view of the value."""
         *front, rows, columns = (1, 1, *self.a.shape)[-max(2, len(self.a.shape)) :]
         if len(self.a.shape) < 2:
             return f"{self.a.name}.reshape(1, -1)[:, :700]"
@@ -283,7 +285,7 @@ class Holes:
         return f"(lambda z: z.astype({self.a.name}.dtype))"
 
     def _e(self) -> str:
-        """An expression of c, one or two operations deep."""
+        """An expression in c, one or two operations deep."""
         self.body = "c"
         for _ in range(self.r.choice([1, 2, 2])):
             template = self.r.choice(FAMILIES["body"])
@@ -297,7 +299,9 @@ class Holes:
 
 
 class Maker:
-    """Draws one program. `small`: for interpreters; `most`: elements of the largest leaf."""
+    """Draws one program. `small` is for interpreters; `most` is the number of elements of the
+    largest leaf.
+    """
 
     def __init__(self, seed: int, small: bool = False, most: int | None = None) -> None:
         self.r = random.Random(seed)
@@ -343,7 +347,7 @@ class Maker:
         return tuple(shape)
 
     def _like(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts with another one, mostly."""
+        """Return a shape that usually broadcasts with another one."""
         r = self.r
         if not shape or r.random() < 0.5:
             return shape[::-1] if r.random() < 0.15 else shape
@@ -360,7 +364,7 @@ class Maker:
             self.values.append(Value(f"v{i}", entry[1], dtype_of(name), EXACT))
 
     def value(self, fits: Callable[[Value], bool]) -> Value | None:
-        """A value that fits, mostly one of the last."""
+        """Return a suitable variable, usually one of the last."""
         fitting = [v for v in self.values if fits(v)]
         if not fitting:
             return None
@@ -380,7 +384,7 @@ class Maker:
         self._take(text, holes.used, template.flags)
 
     def _take(self, text: str, used: list[Value], flags: str) -> None:
-        """Keep a statement, if it can be recorded and its result is not too large."""
+        """Keep a statement if it can be recorded and its result is not too large."""
         used = list(dict.fromkeys([v for v in used if re.search(rf"\b{v.name}\b", text)]))
         names = [v.name for v in used]
         structs = [accnp.ShapeDtypeStruct(v.shape, v.dtype) for v in used]

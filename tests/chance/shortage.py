@@ -21,7 +21,7 @@ TIMES = 10  # arrays of a unit that there is memory for
 
 
 def limited(gpu: Any, unit: int, fake: bool) -> None:
-    """From now on there is memory for a few units of bytes only."""
+    """Limit the memory of the GPU to a few times `unit` bytes."""
     if fake:
         from accnp.runtime.device_buffer import driver_of
 

@@ -1,6 +1,7 @@
-"""A few random programs and lives of fixed seeds; and whether a planted fault is found.
+"""A few random programs and operations on array lifetimes with fixed seeds, and tests that injected
+faults are detected.
 
-`python -m tests.chance` goes on with fresh ones for as long as one likes.
+`python -m tests.chance` runs more seeds, until a time limit.
 """
 
 import sys
@@ -21,7 +22,7 @@ import accnp.numpy as jnp
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """Casts that jax will refuse, NaNs of NumPy's: programs draw what they like."""
+    """Ignore warnings about invalid casts and NaNs, which random programs cause."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -69,7 +70,7 @@ def test_seeds_determine_programs():
 
 
 def test_injected_fault_is_minimized(monkeypatch):
-    """A `roll` that is wrong where it is traced."""
+    """`roll` is wrong if it is traced."""
     real = jnp.roll
 
     def roll(x, *args):
@@ -111,7 +112,7 @@ sys.exit(main())
 
 
 def test_unexpected_error_counts_as_failure(monkeypatch):
-    """A program that is refused by one way and breaks by another."""
+    """One way of running the program refuses it, and another raises an unexpected error."""
     p = program(7)
 
     def ways_of(*errors):
@@ -141,7 +142,7 @@ def test_missing_library_is_reported(gpu, monkeypatch):
 
 
 def test_cpu_variant_uses_accnp(gpu, monkeypatch):
-    """The methods of NumPy's arrays were called where a program was not jitted."""
+    """Programs that were not jitted used to call the methods of NumPy arrays."""
     p = program(7)
     arguments = []
     monkeypatch.setattr(type(p), "function", lambda self: lambda *xs: arguments.extend(xs))

@@ -1,11 +1,11 @@
-"""What random programs are made of: templates of statements, by families.
+"""Templates of the statements of random programs, grouped by families.
 
-A line is the kinds of dtypes that its operands may have (f, i, u, b, c; `*` for all), flags behind
-a slash, and the text; one that begins with spaces goes on with the line before. Holes are filled by
-`programs.Holes`: `{a}` is a value, `{b}` one that broadcasts with it, `{t}` one of its shape and
-dtype, `{d}` an axis of length `{n}`; `{1|2}` is one of these words. Flags, for GPUs: `d` what has
-another answer where an operand was rounded otherwise,
-`l` what a library does in an order of its own.
+A line has the kinds of dtypes that its operands may have (f, i, u, b, c; `*` for all), optional
+flags after a slash, and the text. A line that begins with spaces continues the preceding one.
+`programs.Holes` fills the placeholders: `{a}` is a value, `{b}` one that broadcasts with it, `{t}`
+one of its shape and dtype, `{d}` an axis of length `{n}`, and `{1|2}` one of these words. Flags,
+for GPUs: `d` marks discontinuous results, which change if an operand is rounded differently, and
+`l` results that a library computes in another order.
 """
 
 from __future__ import annotations

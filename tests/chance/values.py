@@ -27,8 +27,9 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def leaf(seed: int, shape: tuple[int, ...], name: str, special: bool = False) -> np.ndarray:
-    """An array; a special one has infinities, NaNs, zeros of both signs, subnormal and huge
-    numbers, and whole numbers of all sizes."""
+    """Return an array. A special one has infinities, NaNs, zeros of both signs, subnormal and huge
+    numbers, and integers of all magnitudes.
+    """
     rng, dtype = np.random.default_rng(seed), dtype_of(name)
     kind = kind_of(dtype)
     if kind == "b":
@@ -48,7 +49,7 @@ def leaf(seed: int, shape: tuple[int, ...], name: str, special: bool = False) ->
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal to the bit; any NaN equals any NaN."""
+    """Return whether arrays are bitwise equal; any two NaNs are equal."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind == "c":
@@ -62,7 +63,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def close(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal within rounding, against the largest number of the array."""
+    """Return whether arrays are equal up to rounding, relative to the largest number."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.name not in CLOSE:
@@ -78,7 +79,7 @@ def close(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def difference(actual: np.ndarray, expected: np.ndarray) -> str:
-    """How two arrays differ, in words."""
+    """Describe how two arrays differ."""
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return f"got {actual.dtype}{actual.shape} for {expected.dtype}{expected.shape}"
     wide = "c16" if actual.dtype.kind == "c" else "f8"

@@ -1,7 +1,7 @@
-"""The ways to run a random program, whose results are compared with each other.
+"""Run a random program in several ways and compare the results.
 
-A kind of check and a seed give None, or a description of what went wrong with the shortest program
-that shows it.
+The input is a kind of check and a seed. The output is None, or a description of the failure with
+the shortest program that reproduces it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CUTTING = 12  # seconds for the search of a shorter program
 
 
 class Found(NamedTuple):
-    """A failure: by which way, what, and Python that repeats it."""
+    """A failure: the way of running the program, what went wrong, and Python source that reproduces
+    it.
+    """
 
     way: str
     output: str
@@ -38,7 +40,7 @@ def _bits(values: Any) -> list[np.ndarray]:
 
 
 def _by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
-    """Each statement is computed before the next is recorded: nothing is fused."""
+    """Compute each statement before the next is recorded, so that nothing is fused."""
     scope = {**SPACE, **{f"v{i}": accnp.numpy.asarray(x) for i, x in enumerate(xs)}}
     for line in p.lines:
         scope[line.name] = accnp.block_until_ready(eval(line.text, scope))
@@ -46,9 +48,11 @@ def _by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
 
 
 def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
-    """Eager, where names go when nobody reads them any more, and values are looked at here and
-    there, once more at the end: what is written over must not be needed. The same choices several
-    times over, since plans that write over operands are not the first."""
+    """Run eagerly, and delete variables after their last use. Values are read at random places and
+    again at the end, so that buffers which are still needed must not be reused.
+
+    The same choices are repeated several times, because only later plans reuse buffers of operands.
+    """
     last = {name: k for k, line in enumerate(p.lines) for name in line.reads}
     runs = []
     for _ in range(3):
@@ -73,13 +77,15 @@ def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
 
 
 def _views(xs: list[np.ndarray]) -> list[np.ndarray]:
-    """The same arrays, laid out in other ways."""
+    """Return the same arrays with other memory layouts."""
     return [x if x.ndim == 0 else np.asfortranarray(x) if i % 2 else x[::-1].copy()[::-1]
             for i, x in enumerate(xs)]  # fmt: skip
 
 
 def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
-    """Traced or not, fused or not, given or lent: the same bits."""
+    """Traced or eager, fused or not, with donated arguments or not: results are bitwise the
+    same.
+    """
     f, put = p.function(), accnp.numpy.asarray
     g = accnp.jit(f)
     donated = tuple(i for i in range(len(xs)) if r.random() < 0.6)
@@ -93,7 +99,7 @@ def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[
 
 
 def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
-    """However many threads compute, and however many ask: the same bits."""
+    """With any number of computing and calling threads, results are bitwise the same."""
     f, put = p.function(), accnp.numpy.asarray
     g = accnp.jit(f)
 
@@ -135,7 +141,7 @@ def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[t
 
 
 def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
-    """A GPU beside the processor: the same but for what `allowed.py` has."""
+    """Compare a GPU with the CPU, except for the differences of `allowed.py`."""
     gpu = accnp.devices("gpu")[0]
     f, g = p.function(), accnp.jit(p.function())
 
@@ -173,8 +179,11 @@ KINDS = {"eager": eager, "threads": by_threads, "gpu": on_gpu}
 def failures(
     kind: str, p: Program, only: str | None = None, tell: Callable[[str], None] = str
 ) -> Iterator[Found]:
-    """What goes wrong, way by way; `only` by this one. A program that is refused by all ways in
-    like manner is none, but `tell` hears of it."""
+    """Yield the failures of each way, or of the way `only`.
+
+    If all ways refuse a program with the same error, this is not a failure, and the error is passed
+    to `tell`.
+    """
     with accnp.enable_x64(p.x64):
         xs, expected = p.arrays(), None
         for name, way in KINDS[kind](p, xs, random.Random(p.seed)):
@@ -207,7 +216,7 @@ def failures(
 
 
 def _error(outcome: Any) -> str:
-    """The class of an error; nothing of values."""
+    """Return the class of an error; an empty text for values."""
     return outcome.partition(":")[0] if isinstance(outcome, str) else ""
 
 
@@ -217,7 +226,7 @@ _REFUSALS = ("ValueError", "TypeError", "IndexError", "NotImplementedError", "Ov
 def check(
     kind: str, seed: int, small: bool = False, tell: Callable[[str], None] = str
 ) -> Found | None:
-    """A program by all ways of a kind; what fails is cut down."""
+    """Run a program in all ways of a kind, and minimize the first failure."""
     p = program(seed, small)
     failure = next(failures(kind, p, tell=tell), None)
     if failure is None:
@@ -226,7 +235,9 @@ def check(
 
 
 def shortest(kind: str, p: Program, failure: Found) -> Found:
-    """The first statement that goes wrong by itself, by the same way, with what it needs."""
+    """Return the failure for the first statement that fails on its own, with the statements that it
+    needs.
+    """
     end = time.monotonic() + CUTTING
     least, only = p, failure.way
     for line in p.lines:

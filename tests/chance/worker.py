@@ -1,5 +1,6 @@
-"""One process of `python -m tests.chance`: it checks seed after seed and says so on its output, a
-line of JSON each: `["at", seed]`, `["found", {...}]`, `["refused", error]`, `["note", text]`.
+"""One process of `python -m tests.chance`. It checks one seed after the other and writes its
+results as lines of JSON: `["at", seed]`, `["found", {...}]`, `["refused", error]`, `["note",
+text]`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any
 
 # What is checked: programs by two ways of the processor, lives of arrays; the same of a GPU, with
 # marks around its memory or not, and memory that runs out.
-PROCESSOR = ["eager", "threads", "lives"]
+CPU = ["eager", "threads", "lives"]
 GPU = ["gpu", "gpu-lives", "gpu-marks", "gpu-shortage"]
 Check = Callable[[int], "dict[str, Any] | None"]
 
 
 def check_of(kind: str, fake: bool) -> Check:
-    """What checks a seed. GPUs, real or `fake`, are there already."""
+    """Return the function that checks a seed. GPUs, real or `fake`, must already be available."""
     from chance import marks
     from chance.lives import absent, lives
     from chance.shortage import shortage
@@ -35,9 +36,9 @@ def check_of(kind: str, fake: bool) -> Check:
     if kind == "gpu-marks":
         from accnp.runtime.device_buffer import driver_of
 
-        look = marks.of_gpu(driver_of(device))
-    elif kind in PROCESSOR:
-        look = marks.of_processor()
+        look = marks.guard_gpu(driver_of(device))
+    elif kind in CPU:
+        look = marks.guard_cpu()
 
     if kind.endswith("lives"):
         for why in absent(device):

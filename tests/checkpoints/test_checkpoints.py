@@ -1,6 +1,6 @@
-"""Checkpoints: pytrees and shards in files, and files in the format of safetensors.
+"""Checkpoints: pytrees and shards in files, and files in the safetensors format.
 
-What several processes write and read is tested in `processes/test_checkpoints.py`.
+`processes/test_checkpoints.py` tests checkpoints that several processes write and read.
 """
 
 from __future__ import annotations

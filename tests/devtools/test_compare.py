@@ -1,4 +1,6 @@
-"""`debug.compare`: where results of one function in several ways part."""
+"""`debug.compare`, which runs a function in several execution modes and reports the operation at
+which the results diverge.
+"""
 
 import functools
 
@@ -43,7 +45,7 @@ def plain(x):
 
 @pytest.fixture
 def wrong_sine():
-    """The reference of one operation is off where its operand is large."""
+    """Make the reference function of `sin` wrong for large operands."""
     op = OPS["sin"]
     right = op.numpy
     object.__setattr__(op, "numpy", lambda x: right(x) + (x > 2) * np.float32(1e-3))

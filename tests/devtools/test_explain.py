@@ -1,5 +1,6 @@
-"""`explain`: kernels, boundaries, uses of values, traces, compiles, advice; as text and as a
-page."""
+"""`explain`: the reported kernels, fusion boundaries, reads of values, traces, compilations and
+advice, as text and as an HTML page.
+"""
 
 import html.parser
 import os
@@ -196,7 +197,7 @@ def test_errors_end_the_explanation(x):
 
 
 class Tags(html.parser.HTMLParser):
-    """Whether tags close in order, and what a page would fetch."""
+    """Checks that tags are balanced, and collects the resources that a page would fetch."""
 
     void = frozenset({"meta", "br", "rect", "path", "line"})
 
@@ -242,13 +243,13 @@ def test_text_has_every_section(x):
 
 
 def test_explain_does_not_count_its_own_reads():
-    """It calls the function several times and waits each time."""
+    """`explain` calls the function several times and waits each time."""
     x = jnp.ones((30, 40))
     assert "uses a value" not in str(jnp.explain(lambda v: jnp.exp(v).sum(), x))
 
 
 def test_unfinished_block_is_reported(x):
-    """It raised KeyError: 'plans'."""
+    """This used to raise KeyError: 'plans'."""
     assert "before the end" in str(jnp.explain())
     with jnp.explain() as e:
         wave(x).block_until_ready()

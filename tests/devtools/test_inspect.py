@@ -1,4 +1,6 @@
-"""`accnp.inspect`: what it shows, that it computes nothing, and that no cache notices it."""
+"""`accnp.inspect`: the information that it shows, and that it neither computes anything nor changes
+caches.
+"""
 
 import functools
 import re
@@ -21,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def no_kernels(tmp_path):
-    """A process without kernels and with an empty disk cache of its own."""
+    """Start without cached kernels, and with an empty disk cache."""
     with scope("cache_dir", str(tmp_path / "kernels")):
         clear_kernels()
         yield
@@ -285,7 +287,7 @@ def test_wrong_targets():
 
 
 def rectangles(svg, inside):
-    """The frames (inside=False) or boxes of a picture, as (left, top, right, bottom)."""
+    """Return the frames (inside=False) or boxes of a picture as (left, top, right, bottom)."""
     root = ElementTree.fromstring(svg)
     parents = root.iter(f"{SVG}g") if inside else [root]
     out = []
@@ -350,7 +352,9 @@ def test_steps_that_are_one_launch_are_named():
 
 
 def test_texts_of_kernels_run_outside_of_accnp(tmp_path):
-    """Those of loop IR, and those that accnp has as restricted Python, which are printed."""
+    """Kernels of loop IR, and kernels written in restricted Python, are printed as runnable
+    source.
+    """
     x = jnp.arange(12, dtype="float32").reshape(3, 4)
     kernels = [
         jnp.inspect(f)(x).kernels[-1]

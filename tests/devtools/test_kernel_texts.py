@@ -1,4 +1,4 @@
-"""The texts of generated kernels that `accnp.inspect` shows: the loop IR, and sources for Numba."""
+"""The source of generated kernels that `accnp.inspect` shows: loop IR, and source for Numba."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def halved(a: float) -> float:
 
 @jnp.kernel
 def summed(a: float) -> float:
-    """A function with a loop, and a call of another one."""
+    """A function with a loop and a call of another function."""
     s = 0.0
     for k in range(4):
         s = s + math.exp(a) * k + halved(a)
@@ -47,7 +47,7 @@ def picked(a: float) -> float:
 
 
 def repeated(x: jnp.Array) -> jnp.Array:
-    """A loop, whose kernel calls those of its body."""
+    """A loop whose kernel calls the kernels of its body."""
     return jnp.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * 2.0 + c.sum() + summed(c), x)
 
 
@@ -84,8 +84,9 @@ for name, x in memory.items():
 
 
 class Launch:
-    """Arguments of a kernel: memory, of float32 numbers 0, 1, 2 and so on, by the names of files;
-    pointers, as names and offsets; and integers."""
+    """Arguments of a kernel: memory with the float32 numbers 0, 1, 2, ... by file name; pointers as
+    names and offsets; and integers.
+    """
 
     def __init__(self, i: Inspection, kernel: InspectedKernel) -> None:
         assert i.plan is not None
@@ -103,7 +104,7 @@ class Launch:
         self.extent = kernel.extent
 
     def run(self, kernel: InspectedKernel) -> dict[str, np.ndarray]:
-        """Run the machine code, which has no second tier afterwards; returns the memory."""
+        """Run the machine code, which is not recompiled afterwards, and return the memory."""
         memory = {name: x.copy() for name, x in self.memory.items()}
         addresses = [memory[name].ctypes.data + at for name, at in self.pointers]
         code = kernel._step.load(False)
@@ -116,7 +117,7 @@ class Launch:
 def test_texts_of_kernels_compute_the_same_outside_of_accnp(
     f: Callable[..., object], tmp_path: Path
 ) -> None:
-    """With the functions of users, and kernels that others call."""
+    """This includes kernels with user functions and kernels that other kernels call."""
     i = jnp.inspect(f)(jnp.ones(8))
     kernel = i.kernels[0]
     launch = Launch(i, kernel)
@@ -144,7 +145,7 @@ def test_texts_of_kernels_compute_the_same_outside_of_accnp(
 def test_ir_of_kernels_is_read_and_run_again(
     f: Callable[..., object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The interpreter computes what the machine code does, up to the last bits of functions."""
+    """The interpreter matches the machine code, except for the last bits of functions."""
     i = jnp.inspect(f)(jnp.ones((4, 4)))
     assert i.kernels
     for kernel in i.kernels:

@@ -1,4 +1,6 @@
-"""The timeline and jax.profiler's names over it; and that nothing of it stays when it is off."""
+"""The profiler's timeline and the names of `jax.profiler`. A stopped profiler leaves no hooks
+behind.
+"""
 
 import contextlib
 import gzip

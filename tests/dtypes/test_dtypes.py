@@ -1,4 +1,6 @@
-"""accnp.dtypes against jax: promotion of all pairs, canonical forms, questions about types."""
+"""`accnp.dtypes`, compared with JAX: promotion of all pairs, canonical dtypes, and type
+predicates.
+"""
 
 import importlib
 import itertools
@@ -44,7 +46,7 @@ def _quiet():
 
 
 class WeakValue:
-    """What jax's rule looks at in a weakly typed array."""
+    """The attributes of a weakly typed array that JAX's promotion rule uses."""
 
     def __init__(self, name):
         self.dtype, self.weak_type, self.shape = dtypes.DTYPES[name], True, ()
@@ -335,7 +337,7 @@ def test_64_bit_arrays_after_disabling_x64():
 
 
 def test_the_type_of_bfloat16_has_instances():
-    """Code that loads values asks whether a scalar is one."""
+    """Code that loads values uses `isinstance` with the scalar type."""
     assert dtypes.bfloat16 is jax.dtypes.bfloat16
     assert isinstance(dtypes.bfloat16(1), dtypes.bfloat16)
     assert accnp.numpy.ones(2, dtypes.bfloat16).dtype == dtypes.bfloat16
@@ -343,7 +345,9 @@ def test_the_type_of_bfloat16_has_instances():
 
 @pytest.mark.parametrize("code", ["f4", "i2", "c8"])
 def test_swapped_byte_order_keeps_numpy_dtypes(code):
-    """A copy of a dtype is equal to it, but not built in: it got into arrays made later."""
+    """A copy of a dtype equals the built-in dtype but is not identical to it, and arrays that were
+    created later used it.
+    """
     x = accnp.numpy.asarray(np.arange(3, dtype=f">{code}"))
     for dtype in (x.dtype, accnp.numpy.zeros(2, f">{code}").dtype, np.asarray(x).dtype):
         assert (dtype, dtype.isbuiltin) == (np.dtype(code), 1)

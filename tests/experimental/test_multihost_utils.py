@@ -1,4 +1,4 @@
-"""Functions for several processes, called in a program of one process."""
+"""Functions for several processes, called in a program with one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Differential equations against SciPy, and adjoint derivatives against differences."""
+"""Ordinary differential equations, compared with SciPy, and adjoint derivatives, compared with
+difference quotients.
+"""
 
 import numpy as np
 import pytest

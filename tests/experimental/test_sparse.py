@@ -1,4 +1,6 @@
-"""Sparse arrays where jax has no answer, or where what is stored is in our order."""
+"""Sparse arrays in cases where JAX has no results, or where the order of stored elements
+differs.
+"""
 
 import numpy as np
 import pytest

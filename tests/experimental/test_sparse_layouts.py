@@ -1,4 +1,4 @@
-"""Layouts of sparse arrays, plain sparse matrices and their derivatives, against jax."""
+"""Layouts of sparse arrays, plain sparse matrices and their derivatives, compared with JAX."""
 
 import os
 import warnings
@@ -41,15 +41,17 @@ def broadcast(x, shape, axes):
 
 
 def described(result, layout):
-    """Dense values, and the layout of sparse arrays where it is asked for."""
+    """Return the dense values, and the layout of sparse arrays if requested."""
     parts = result if isinstance(result, tuple) else (result,)
     names = ("n_batch", "n_sparse", "n_dense", "nse") if layout else ()
     return [[dense(x), *[getattr(x, name) for name in names]] for x in parts]
 
 
 def agree(call, *, layout=False, number=0):
-    """Both modules give the same values; with `layout`, in the same layout. A refusal of jax's is
-    nothing to compare with."""
+    """Assert that both modules return the same values; with `layout`, in the same layout.
+
+    If JAX refuses the call, nothing is compared.
+    """
 
     def ask():
         try:

@@ -17,7 +17,7 @@ SIZE = 3
 
 
 class Nest:
-    """A program and how it reads."""
+    """A program and its source."""
 
     def __init__(self, seed: int, depth: int, reverse: bool) -> None:
         self.random = random.Random(seed)
@@ -31,8 +31,11 @@ class Nest:
         return self.pick(table)(self, depth)
 
     def inner(self, depth: int, reverse: bool = False) -> tuple[Fn, str]:
-        """A program one level down, mostly at full depth, so that nests are as deep as asked for;
-        with `reverse` one that reverse mode can go through."""
+        """Return a program one level down, usually at full depth, so that nests are as deep as
+        requested.
+
+        With `reverse`, the program supports reverse-mode differentiation.
+        """
         if reverse and not self.reverse:
             self.reverse = True
             nested = self.inner(depth)

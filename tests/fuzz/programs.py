@@ -1,8 +1,8 @@
 """Random programs over the op table: a source of choices (hypothesis or a seeded generator) gives a
 `Program`.
 
-Programs of the exact kind keep every float a small multiple of a power of two, so that any order of
-summation gives the same bits and all ways of running a program must agree exactly.
+In exact programs, every float is a small multiple of a power of two, so that any order of summation
+gives the same bits and all ways of running a program must agree exactly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from accnp.ir.op import OPS
 
 
 class Seeded:
-    """Choices from a seed."""
+    """Choices by a seeded generator."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass
 class Program:
-    """Values are numbered: the leaves, then one for each result of each step."""
+    """Values are numbered: first the leaves, then the results of each step."""
 
     leaves: list = field(default_factory=list)  # arrays, or ("literal", value, dtype)
     steps: list = field(default_factory=list)
@@ -152,8 +152,9 @@ class _Maker:
         self.bits.append((2, 0))
 
     def step(self, op, *inputs, **params):
-        """Append a step; returns the number of its (first) result, or None if it would not be
-        allowed."""
+        """Append a step; return the number of its (first) result, or None if the step is not
+        allowed.
+        """
         bits = self.bits_of(op, inputs, params)
         if bits is None:
             return None
@@ -169,7 +170,9 @@ class _Maker:
         return len(self.avals) - len(several)
 
     def bits_of(self, op, inputs, params):
-        """Bits that hold the result exactly; None if they are too many for a float32."""
+        """Return the number of bits that represent the result exactly; None if a float32 has too
+        few.
+        """
         if not inputs:
             return (8, 0)
         whole = max(self.bits[i][0] for i in inputs)
@@ -214,7 +217,7 @@ class _Maker:
     # --- fitting one value to another ---
 
     def fit(self, i, shape, dtype, keep_scalar=False):
-        """A value made from value i, of this shape and dtype; None if it cannot be had."""
+        """Convert value i to this shape and dtype; None if that is impossible."""
         a = self.avals[i]
         if a.dtype != dtype:
             i = self.convert(i, dtype)
@@ -436,7 +439,7 @@ class _Maker:
         return self.step("sort", x, dimension=axis, is_stable=True, num_keys=1)
 
     def row_idiom(self):
-        """Softmax- and normalisation-like: fold, spread, combine, fold again."""
+        """Like softmax and normalization: reduce, broadcast, combine, and reduce again."""
         x = self.value(lambda v: v.ndim > 0 and v.dtype.kind == "f" and v.size > 0)
         if x is None:
             return None
@@ -495,5 +498,7 @@ class _Maker:
 
 
 def make(source, exact=True, length=10, large=False):
-    """A random program; one of large arrays has several blocks, chunks and tiles in its kernels."""
+    """Return a random program. With large arrays, its kernels have several blocks, chunks and
+    tiles.
+    """
     return _Maker(source, exact, large).run(length)

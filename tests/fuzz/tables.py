@@ -1,4 +1,4 @@
-"""What random programs are made of: dtypes, shapes, and the ops that take each kind of dtype."""
+"""The dtypes, shapes and ops of random programs, with the dtypes that each op accepts."""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Random nests of control flow and transformations, up to four deep, against jax in 64 bits."""
+"""Random nests of control flow and transformations, up to four levels deep, compared with JAX in 64
+bits.
+"""
 
 import jax
 import jax.numpy
@@ -11,7 +13,7 @@ import accnp.numpy
 
 
 class Library:
-    """One of the two libraries, as a program sees it."""
+    """JAX or accnp, as a program sees it."""
 
     def __init__(self, top, numpy):
         self.top, self.np, self.lax = top, numpy, top.lax
@@ -22,7 +24,7 @@ THEIRS = Library(jax, jax.numpy)
 
 
 def everything(b, nest):
-    """A program's values and derivatives."""
+    """Return a program's values and derivatives."""
 
     def f(x, w):
         return nest.fn(b, x, w)

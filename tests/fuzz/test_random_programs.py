@@ -1,5 +1,5 @@
-"""Random programs: eager = jitted = op by op to the bit = NumPy = the generated source run as plain
-Python.
+"""Random programs run eagerly, jitted and op by op with bitwise the same results. They are compared
+with NumPy and with the generated source, run as plain Python.
 
 `ACCNP_FUZZ=20` runs twenty times as many programs.
 """
@@ -25,7 +25,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_bas
 
 @pytest.fixture(scope="module")
 def small_blocks():
-    """Blocks, chunks and tiles of a few elements, so that small arrays have several of each."""
+    """Use blocks, chunks and tiles of a few elements, so that small arrays have several of each."""
     engine._plans.clear()
     with pytest.MonkeyPatch.context() as patch:
         for module in (blocked_reductions, transposed_rows):
@@ -41,8 +41,9 @@ def small_blocks():
 
 @pytest.fixture(scope="module")
 def shaken():
-    """A function that sets the bounds of fusion at random: every one of them must give sound
-    kernels."""
+    """Return a function that sets the limits of fusion at random. Kernels must be correct for all
+    limits.
+    """
     with pytest.MonkeyPatch.context() as patch:
 
         def shake(seed):
@@ -60,8 +61,7 @@ def shaken():
 
 @pytest.fixture
 def many_threads():
-    """Every kernel is cut into the smallest parts, which several threads take, and nothing runs
-    inline."""
+    """Split every kernel into the smallest parts for several threads, and run nothing inline."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "GRAIN", 1)
         patch.setattr(execute, "PARALLEL", 1)
@@ -74,15 +74,18 @@ def many_threads():
 
 
 def check_source(p, seed=0):
-    """The generated source, as plain Python with bounds checks and chunks in any order, means what
-    NumPy means."""
+    """Compare the generated source, run as plain Python with bounds checks and chunks in any order,
+    with NumPy.
+    """
     expected = ways.by_numpy(p)
     for i, actual in zip(p.outputs, ways.by_plain(p, seed), strict=True):
         np.testing.assert_array_equal(actual, expected[i], err_msg=f"v{i} of {p!r}", strict=True)
 
 
 def check_runs(p):
-    """Fused or not, traced or not: the same bits; and for exact programs those of NumPy."""
+    """Fused or not, traced or not, results are bitwise the same; exact programs also match
+    NumPy.
+    """
     expected = ways.by_step(p)
     if p.exact:
         for i, (a, b) in enumerate(zip(ways.by_numpy(p), expected, strict=True)):

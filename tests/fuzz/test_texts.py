@@ -1,4 +1,6 @@
-"""Random programs, composed of everything, against jax: values, types, weak types and refusals."""
+"""Random expressions of all kinds of functions, compared with JAX: values, types, weak types and
+refusals.
+"""
 
 import jax
 import jax.numpy
@@ -14,7 +16,7 @@ QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
 
 
 def evaluated(library, texts, operands):
-    """What each text gives: leaves with weak types, or the class of the refusal."""
+    """Return the leaves of each text and their weak flags, or the class of the error."""
     jnp = library.numpy
     scope = {"jax": library, "lax": library.lax, "jnp": jnp, "np": np, **operands}
     results, weak_types = [], []

@@ -81,7 +81,7 @@ WAYS = [
 
 
 def arrays() -> dict[str, np.ndarray]:
-    """What the programs name."""
+    """Return the arrays that programs use."""
     return {
         "x": np.array([0.3, -0.7, 1.2]), "w": np.array([1.1, 0.4, -0.6]), "s": np.array(0.8),
         "m": np.arange(9.0).reshape(3, 3) * 0.37 % 1.1 - 0.4, "e": np.zeros((0, 3)),
@@ -91,7 +91,7 @@ def arrays() -> dict[str, np.ndarray]:
 
 
 class Texts:
-    """A program from a seed."""
+    """A random program for a seed."""
 
     def __init__(self, seed: int, depth: int) -> None:
         self.random = random.Random(seed)

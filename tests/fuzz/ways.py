@@ -27,7 +27,7 @@ def array_leaves(p):
 
 
 def with_literals(p, arrays):
-    """All leaves as nodes, from nodes of the array leaves."""
+    """Return all leaves as nodes, given the nodes of the array leaves."""
     rest = iter(arrays)
     return [literal_node(x) if isinstance(x, tuple) else next(rest) for x in p.leaves]
 
@@ -38,8 +38,9 @@ def one(step, values):
 
 
 def recorded(p, nodes, looked=()):
-    """Record all steps; returns the nodes of all values. A part of them may go through a jitted
-    function."""
+    """Record all steps and return the nodes of all values. Some steps may run in a jitted
+    function.
+    """
     values = list(nodes)
     a, b = p.called
     k = 0
@@ -68,7 +69,7 @@ def called(p, values, a, b):
 
 
 def by_numpy(p):
-    """All values, by the reference functions."""
+    """Compute all values by the reference functions."""
     values = [np.asarray(x[1]).astype(x[2]) if isinstance(x, tuple) else x for x in p.leaves]
     for s in p.steps:
         values += reference(s, [values[i] for i in s.inputs])
@@ -94,7 +95,7 @@ def _aval(x):
 
 
 def by_eager(p):
-    """The outputs, lazily: what nobody holds is fused away."""
+    """Compute the outputs lazily. Values that are not referenced may be fused."""
     values = recorded(p, with_literals(p, [from_numpy(x)._node for x in array_leaves(p)]), p.looked)
     outputs = [values[i] for i in p.outputs]
     held_arrays = [values[i] for i in p.held]
@@ -105,7 +106,7 @@ def by_eager(p):
 
 
 def by_step(p):
-    """All values, each operation by itself."""
+    """Compute all values, one operation at a time."""
     values = with_literals(p, [from_numpy(x)._node for x in array_leaves(p)])
     for step in p.steps:
         new = one(step, values)
@@ -116,8 +117,10 @@ def by_step(p):
 
 
 def by_jit(p):
-    """The outputs of the whole program in one jitted function, run for the second time: the first
-    run goes step by step, as eager code does."""
+    """Return the outputs of the program as one jitted function.
+
+    It is called twice, because the first call runs step by step, like eager code.
+    """
 
     def whole(*xs):
         values = recorded(p, with_literals(p, [x._node for x in xs]))
@@ -132,8 +135,9 @@ def by_jit(p):
 
 
 class Pointer:
-    """A NumPy array in place of a C pointer: checks bounds, and that nothing is read before it is
-    written."""
+    """A NumPy array in place of a C pointer, which checks bounds and that elements are written
+    before they are read.
+    """
 
     def __init__(self, data, at, seen):
         self.data = data
@@ -173,8 +177,10 @@ NAMESPACE = plain.NAMESPACE
 
 
 def run_plan_plainly(plan, buffers, seed=0):
-    """Run a plan with every kernel's source as plain Python, in chunks in any order; buffers are
-    (bytes, written?)."""
+    """Run a plan with every kernel's source as plain Python, in chunks in any order.
+
+    Buffers are pairs of bytes and flags that tell which bytes were written.
+    """
     rng = random.Random(seed)
     slots = [*buffers, *[None] * (plan.n_slots - len(buffers))]
     for step in plan.steps:
@@ -218,8 +224,7 @@ def _kernel(step, slots, rng):
 
 
 class _Flags:
-    """Which elements are written, kept in one flag for each byte, so that it holds under any
-    dtype."""
+    """Which elements were written, as one flag for each byte, so that it is valid for any dtype."""
 
     def __init__(self, seen, size, n):
         self.seen = seen[: n * size].reshape(n, size) if n else seen[:0].reshape(0, size)
@@ -259,7 +264,7 @@ def as_bytes(x):
 
 
 def plan_of(p):
-    """The plan of a whole program, and what its leaves beyond the arrays are."""
+    """Return the plan of a whole program, and its leaves in addition to the arrays."""
     arrays = array_leaves(p)
     avals = [_aval(x) for x in arrays]
 
@@ -273,7 +278,7 @@ def plan_of(p):
 
 
 def by_plain(p, seed=0):
-    """The outputs, by the generated source of the whole program run as plain Python."""
+    """Compute the outputs by running the generated source of the whole program as plain Python."""
     plan, free = plan_of(p)
     leaves = array_leaves(p) + [np.array(engine.array_of(x)) for x in free]
     outs = run_plan_plainly(plan, [as_bytes(x) for x in leaves], seed)
@@ -288,7 +293,7 @@ def by_plain(p, seed=0):
 
 
 def same_bits(a, b):
-    """Equal to the bit; any NaN equals any NaN."""
+    """Return whether arrays are bitwise equal; any two NaNs are equal."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind == "c":
@@ -304,7 +309,7 @@ def same_bits(a, b):
 
 
 def same_values(a, b):
-    """Equal; zeros of either sign are equal, and any NaN equals any NaN."""
+    """Return whether arrays are equal; zeros of both signs are equal, and any two NaNs are."""
     return (
         a.shape == b.shape
         and a.dtype == b.dtype

@@ -1,7 +1,8 @@
-"""Programs whose jaxprs are compared with jax's, each written once for both libraries.
+"""Programs whose jaxprs are compared with those of JAX. Each is written once for both
+libraries.
 
-`PROGRAMS[name](m)` gives a function and its arguments, for a library `m` that has jax's names.
-`python tests/ir/jaxpr_programs.py` writes `expected/jaxprs.json` anew, with jax.
+`PROGRAMS[name](m)` returns a function and its arguments, for a library `m` with JAX's names.
+`python tests/ir/jaxpr_programs.py` regenerates `expected/jaxprs.json` with JAX.
 """
 
 import json
@@ -180,7 +181,7 @@ PROGRAMS = {
 
 
 def text(m, name):
-    """The jaxpr of a program, as text."""
+    """Return the jaxpr of a program as text."""
     f, args = PROGRAMS[name](m)
     return str(m.make_jaxpr(f)(*args))
 

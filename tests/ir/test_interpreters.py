@@ -1,4 +1,4 @@
-"""Interpreters of jaxprs that users write, each run with jax and with accnp from one source."""
+"""User-defined interpreters of jaxprs, run with JAX and accnp from the same source."""
 
 from collections import Counter
 from functools import partial, wraps
@@ -19,7 +19,7 @@ LIBRARIES = pytest.mark.parametrize("lib", [jax, accnp], ids=["jax", "accnp"])
 
 
 def evaluator(lib):
-    """The evaluation loop of the tutorial on custom interpreters."""
+    """The evaluation loop of JAX's tutorial on custom interpreters."""
     core = lib.extend.core
 
     def eval_jaxpr(jaxpr, consts, *args):
@@ -47,7 +47,7 @@ def evaluator(lib):
 
 
 def inverter(lib):
-    """The tutorial's inverse of a function, which runs its jaxpr backward."""
+    """The tutorial's inverse of a function, which evaluates its jaxpr backwards."""
     core, lax, jnp = lib.extend.core, lib.lax, lib.numpy
     registry = {lax.exp_p: jnp.log, lax.tanh_p: jnp.arctanh, lax.sin_p: jnp.arcsin}
 
@@ -134,7 +134,7 @@ def test_inverse(lib):
 
 
 def counted(lib, closed):
-    """Count the primitives of a program and of those in it."""
+    """Count the primitives of a program and of its inner programs."""
     counts = Counter()
 
     def walk(jaxpr):
@@ -164,7 +164,9 @@ def test_counting_primitives():
 
 
 def flops(lib, jaxpr):
-    """Multiplications and additions of a program: elements of maps, products, trips of loops."""
+    """Count multiplications and additions, including elementwise operations, products and loop
+    iterations.
+    """
     total = 0
     for eqn in jaxpr.eqns:
         name, out = eqn.primitive.name, eqn.outvars[0].aval
@@ -203,8 +205,9 @@ def test_counting_flops():
 
 
 def multiplied(lib):
-    """An interpreter that rewrites: integer powers become products, exp(x) becomes exp2(x / ln 2),
-    inside jitted functions and loops, too."""
+    """An interpreter that rewrites programs, including jitted functions and loops in them: integer
+    powers become products, exp(x) becomes exp2(x / ln 2).
+    """
     core, lax, jnp = lib.extend.core, lib.lax, lib.numpy
 
     def powers(x, *, y):
@@ -284,7 +287,7 @@ def test_rewriting_and_tracing_again(lib):
 
 
 def forward_mode(lib):
-    """Forward derivatives with symbolic zeros: a tangent is an array or None."""
+    """Forward-mode derivatives with symbolic zeros: a tangent is an array or None."""
     core, ad = lib.extend.core, lib.interpreters.ad
 
     def jvp(fun, primals, tangents):
@@ -333,7 +336,7 @@ def test_forward_mode_with_symbolic_zeros():
 
 @LIBRARIES
 def test_free_variables_and_liveness(lib):
-    """An analysis over variables: after which equation each is needed no more."""
+    """A liveness analysis: the last equation that uses each variable."""
     core = lib.extend.core
     closed = lib.make_jaxpr(lambda x, y: (x * y + x, y * 2))(1.0, 2.0)
     last = {}
@@ -347,7 +350,7 @@ def test_free_variables_and_liveness(lib):
 
 
 def closing(lib, kind, x, w):
-    """A product with `w` by a program that closes over it."""
+    """A product with `w`, by an inner program that closes over it."""
 
     def times(t):
         return lib.numpy.sin(t) * w

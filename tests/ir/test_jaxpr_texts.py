@@ -1,4 +1,6 @@
-"""Jaxprs as text, to the letter as jax 0.10 prints them (`expected/jaxprs.json`, made with jax)."""
+"""The printed form of jaxprs matches JAX 0.10 exactly (`expected/jaxprs.json`, generated with
+JAX).
+"""
 
 import json
 

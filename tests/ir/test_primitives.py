@@ -1,4 +1,6 @@
-"""Primitives that users define, from one source for jax and accnp; jaxprs as objects."""
+"""User-defined primitives, from the same source for JAX and accnp, and the attributes of jaxpr
+objects.
+"""
 
 import re
 from pathlib import Path
@@ -22,7 +24,7 @@ LIBRARIES = pytest.mark.parametrize("lib", [jax, accnp], ids=["jax", "accnp"])
 
 
 def multiply_add(lib):
-    """The primitive of jax's tutorial: x * y + z."""
+    """The primitive of JAX's tutorial: x * y + z."""
     core, ad, batching, mlir = (
         lib.extend.core,
         lib.interpreters.ad,
@@ -106,7 +108,7 @@ def test_multiply_add(lib):
 
 
 def several(lib):
-    """A primitive with two results, a parameter, rules made by helpers."""
+    """A primitive with two results, a parameter, and rules that are defined by helper functions."""
     p = lib.extend.core.Primitive("sum_and_scaled")
     p.multiple_results = True
     p.def_impl(lambda x, *, k: [np.sum(x), np.asarray(x) * k])
@@ -431,7 +433,9 @@ def test_zero_tangents_pass_through_transformations(lib):
 
 @LIBRARIES
 def test_arrays_of_one_number_are_constants_as_others_are(lib):
-    """Each of them, whatever it holds; what a function makes itself is a literal."""
+    """Each such array is a constant, whatever its value; arrays that the function creates are
+    literals.
+    """
     jnp = lib.numpy
     zeros = [jnp.array(0), jnp.array(0), jnp.zeros((), int), jnp.int32(0) * 1]
 
@@ -488,7 +492,7 @@ def test_keyword_and_static_arguments(lib):
 
 
 def test_the_map_lists_the_primitives():
-    """docs/architecture.md has every op of the table, and no other."""
+    """docs/architecture.md lists every op of the table, and no other."""
     text = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
     section = text.split("## Primitives", 1)[1].split("\n## ", 1)[0]
     listed = re.findall(r"`(\w+)`[ .]", section.split("\n- ", 1)[1])

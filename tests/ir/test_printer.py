@@ -1,4 +1,4 @@
-"""The text of jaxprs, against jax's own."""
+"""The printed form of jaxprs, compared with JAX."""
 
 import jax
 import jax.numpy
@@ -15,7 +15,7 @@ ONE = np.float32(1.0)
 
 
 class Both:
-    """One of the two libraries, as a program sees it."""
+    """JAX or accnp, as a program sees it."""
 
     def __init__(self, top, numpy):
         self.jit, self.grad, self.vmap, self.np, self.lax = (
@@ -33,7 +33,9 @@ THEIRS = Both(jax, jax.numpy)
 
 
 def both(program, *args, **options):
-    """Return our text and theirs of one program (a function from a library to a function)."""
+    """Return the jaxpr texts of accnp and JAX for a program (a function from a library to a
+    function).
+    """
     texts = []
     for library in (OURS, THEIRS):
         texts.append(str(library.make_jaxpr(program(library), **options)(*args)))

@@ -1,4 +1,4 @@
-"""Layout of pictures: nothing overlaps, edges run down, texts are escaped."""
+"""The layout of graph pictures: nothing overlaps, edges point down, and texts are escaped."""
 
 import random
 import xml.etree.ElementTree as ElementTree
@@ -11,7 +11,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def random_graph(seed):
-    """Boxes in an order in which edges run forward; groups are runs of boxes."""
+    """Return boxes in topological order; groups are consecutive boxes."""
     r = random.Random(seed)
     boxes, edges = [], []
     group = None

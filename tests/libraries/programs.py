@@ -1,7 +1,7 @@
-"""Small programs that use libraries written for JAX. Each returns arrays, by name.
+"""Small programs that use libraries written for JAX. Each returns a dictionary of arrays.
 
-`run.py` runs them with JAX or with accnp in its place. Libraries are imported in the functions, so
-that one that is missing fails alone.
+`run.py` runs them with JAX or with accnp in its place. Each function imports its library, so that a
+missing library affects only its own program.
 """
 
 import jax

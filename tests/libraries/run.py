@@ -1,9 +1,9 @@
-"""Run programs that use libraries for JAX, and write their results.
+"""Run programs that use libraries written for JAX, and write their results.
 
     python -m accnp.as_jax tests/libraries/run.py OUT [NAME ...]    with accnp
     python tests/libraries/run.py OUT [NAME ...]                    with JAX
 
-OUT is a file of JSON, by program: results, or the error; and the seconds that it took.
+OUT is a JSON file with the results or the error of each program, and the seconds that it took.
 """
 
 import json

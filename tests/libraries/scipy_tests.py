@@ -33,7 +33,9 @@ _MARKS = "<!-- counts of SciPy's tests -->\n", "<!-- end of counts -->\n"
 
 
 class Counts(TypedDict, total=False):
-    """The results of one file; `skipped` are those that SciPy skips or expects to fail for JAX."""
+    """The results of one file; `skipped` counts the tests that SciPy skips or expects to fail for
+    JAX.
+    """
 
     passed: int
     failed: int

@@ -1,5 +1,5 @@
 """SciPy and scikit-learn compute with accnp arrays, by the array API standard, if the option
-`item_assignment` is on, and recognize them as those of JAX under `as_jax`.
+`item_assignment` is enabled, and recognize them as JAX arrays under `as_jax`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def test_arrays_have_the_namespace_of_jax() -> None:
 
 
 def test_libraries_can_find_out_whether_they_are_traced() -> None:
-    """array-api-extra converts a bool, which is a tracer in JAX, and asks for its value."""
+    """array-api-extra converts a bool to an array, which is a tracer in JAX, and reads its
+    value.
+    """
     with accnp.as_jax(replace=True):
         jax = importlib.import_module("jax")
         jnp = importlib.import_module("jax.numpy")

@@ -1,4 +1,6 @@
-"""`accnp.as_jax`: what `import jax` gives, how it is undone, and what is refused."""
+"""`accnp.as_jax`, which makes `import jax` import accnp: the modules and names, how to revert it,
+and the errors.
+"""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""Libraries written for JAX run on accnp, with the results that they have on JAX."""
+"""Libraries written for JAX run on accnp, with the results that they have with JAX."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LOOSE = {"numpyro": 2e-3, "keras": 1e-4, "flax_nnx": 1e-4, "haiku": 1e-4}
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Results of all programs, from one process, which never imports JAX itself."""
+    """Run all programs in one process, which never imports JAX itself, and return their results."""
     out = tmp_path_factory.mktemp("libraries") / "found.json"
     command = [sys.executable, "-m", "accnp.as_jax", str(HERE / "run.py"), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

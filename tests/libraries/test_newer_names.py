@@ -1,4 +1,6 @@
-"""Names that JAX has had since 0.11, under `as_jax`: against a list, and what they do."""
+"""Names that JAX has had since 0.11, under `as_jax`: a list of the names, and tests of their
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def test_names_that_jax_has_had_since_0_11(jax: Any) -> None:
 
 
 def saving_sine(jax: Any, calls: list[Any]) -> Callable[[Any], Any]:
-    """The documented example of JAX: a sine that saves its cosine, or recomputes it."""
+    """The example in JAX's documentation: a sine that saves its cosine, or recomputes it."""
     jnp, policies = jax.numpy, jax.checkpoint_policies
 
     def forward(policy: Any, x: Any) -> Any:
@@ -60,8 +62,9 @@ def saving_sine(jax: Any, calls: list[Any]) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("form", ["jit", "nested jit", "loop"])
 def test_custom_remat_in_inner_functions(jax: Any, form: str) -> None:
-    """The rule gets the policy of the innermost `checkpoint`, also if inner functions were traced
-    before with another policy, or with none."""
+    """The rule receives the policy of the innermost `checkpoint`, even if inner functions were
+    traced before with another policy, or with none.
+    """
     jnp, policies = jax.numpy, jax.checkpoint_policies
     calls: list[Any] = []
     sin = saving_sine(jax, calls)

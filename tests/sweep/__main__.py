@@ -48,7 +48,7 @@ OFTEN = 3  # printed differences of one kind per name
 
 
 class Sweep:
-    """The settings of a sweep, and the differences so far."""
+    """The settings of a sweep, and the differences that it has reported."""
 
     def __init__(self, ways: Sequence[str], alone: bool) -> None:
         self.ways, self.alone = ways, alone
@@ -92,7 +92,7 @@ class Sweep:
             print(f"{call.expression(difference.way)}\n    {difference.how[:700]}", flush=True)
 
     def run(self, batches: Iterator[list[Call]], going: Callable[[], bool]) -> None:
-        """Compare calls until `going` returns False. A thread runs JAX some batches ahead."""
+        """Compare calls until `going` returns False. A thread runs JAX a few batches ahead."""
         ready: queue.Queue[Any] = queue.Queue(3)
 
         def run_jax() -> None:

@@ -33,7 +33,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Call:
-    """A call, which `api.references` takes for a case."""
+    """A random call, with the attributes of `api.recipes.Called`."""
 
     name: str
     arguments: str
@@ -49,7 +49,7 @@ class Call:
         return self.expression()
 
     def operands(self) -> dict[str, Any]:
-        """NumPy's arrays, numbers, lists."""
+        """Return NumPy arrays, numbers and lists."""
         return self.operands_of({"jnp": np, "jax": accnp})
 
     def operands_of(self, scope: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Call:
         return [letter for letter, _, traced in self.given if traced]
 
     def expression(self, way: str = "value") -> str:
-        """The call as somebody would write it."""
+        """Return the call as users would write it."""
         texts = {k: text for k, text, _ in self.given}
         if way == "value":
             return _called(self.name, self.arguments, texts)
@@ -73,7 +73,7 @@ class Call:
 
 
 class _Operands(ast.NodeTransformer):
-    """Puts expressions in the place of letters."""
+    """Replaces operand letters by expressions."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
@@ -103,14 +103,14 @@ def _called(name: str, arguments: str, texts: Mapping[str, str]) -> str:
 
 @cache
 def names() -> Sequence[str]:
-    """All that have recipes, in an order that mixes the families."""
+    """Return all functions with recipes, in a shuffled order."""
     shuffled = sorted(set(recipes()) - LEFT_OUT)
     random.Random(0).shuffle(shuffled)
     return shuffled
 
 
 def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
-    """The call of a seed: seeds that follow each other go through all names."""
+    """Return the call of a seed. Consecutive seeds go through all functions."""
     r = random.Random(seed)
     chosen = among or names()
     name = chosen[seed % len(chosen)]
@@ -134,7 +134,7 @@ def _split(text: str) -> list[tuple[str | None, str]]:
 def _further(
     r: random.Random, name: str, text: str, choices: dict[str, list[str]], named: set[str | None]
 ) -> list[tuple[str | None, str]]:
-    """Parameters that may be left out, with values of the recipe or others."""
+    """Return optional parameters, with values of the recipe or others."""
     free = [
         p
         for p in dict.fromkeys([*parameters(name), *(g for g in choices if takes(name, g))])

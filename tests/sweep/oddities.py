@@ -42,7 +42,7 @@ POOL = {
 
 
 def otherwise(text: str) -> list[str]:
-    """A literal in other types, with another sign, backwards: what people hand over as well."""
+    """Return a literal with other types and signs, or reversed, as users may pass it."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

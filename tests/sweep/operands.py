@@ -43,7 +43,7 @@ FEW = (1, 3, 5, 16, 31)
 
 
 class Sizes:
-    """The shapes of one call: its operands have lengths in common."""
+    """The shapes of one call, whose operands have axes of the same lengths."""
 
     def __init__(self, r: random.Random) -> None:
         self.r = r
@@ -77,7 +77,7 @@ class Sizes:
 
 
 def key(r: random.Random) -> tuple[str, bool]:
-    """A random key, of both kinds."""
+    """Return a random key, typed or raw."""
     seed = r.randrange(99)
     texts = (
         f"jnp.array([{seed}, 11], 'uint32')",
@@ -90,7 +90,7 @@ def key(r: random.Random) -> tuple[str, bool]:
 
 
 def operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, bool]:
-    """An operand of a call whose operands are mostly of one dtype."""
+    """Return an operand of a call whose operands mostly have the same dtype."""
     r = sizes.r
     contents, space = LETTERS[letter]
     if contents == KEY:
@@ -106,7 +106,7 @@ def operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, boo
 
 
 def laid(r: random.Random, text: str, shape: tuple[int, ...]) -> tuple[str, bool]:
-    """An array, a view of one, a scalar of it, a list."""
+    """Return an array, a view of an array, a scalar or a list."""
     chance, size = r.random(), int(np.prod(shape, dtype=np.int64))
     if chance < 0.66 or not size:
         return f"jnp.asarray({text})", True
@@ -130,8 +130,11 @@ def laid(r: random.Random, text: str, shape: tuple[int, ...]) -> tuple[str, bool
 
 
 def numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...]) -> str:
-    """Numbers of a dtype, in steps of an eighth, which all floating dtypes have; or special ones:
-    the ends of the dtype, zeros of both signs, infinities, NaN."""
+    """Return numbers of a dtype that are multiples of 1/8, which all floating dtypes represent.
+
+    Some arrays have special values instead: limits of the dtype, zeros of both signs, infinities
+    and NaN.
+    """
     drawn = f"np.random.default_rng({r.randrange(1000)})"
     kind = "c" if "complex" in dtype else "i" if "int" in dtype else dtype[0]
     unsigned = dtype.startswith("u")

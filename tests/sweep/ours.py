@@ -1,8 +1,8 @@
-"""Results of accnp for a call, by all ways for which JAX has results.
+"""Results of accnp for a call, in all the ways for which JAX has results.
 
 The input is a call and JAX's record of it (`theirs.py`), or None without JAX. The output is a
-record of arrays by way, with "alone" for the separate calls next to `vmap`; a string in place of
-arrays is an error.
+record that maps each way to arrays, or to a string with an error; "alone" has the results of the
+separate calls that `vmap` is compared with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names of the expressions that the sweep prints: `from tests.sweep.scope import *`."""
+"""The names in the expressions that the sweep prints: `from tests.sweep.scope import *`."""
 
 from __future__ import annotations
 

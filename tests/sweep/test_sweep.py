@@ -1,6 +1,6 @@
-"""A few calls of fixed seeds, and whether planted faults are found.
+"""A few calls with fixed seeds, and tests that injected faults are detected.
 
-`python -m tests.sweep` goes on with fresh seeds for as long as one likes.
+`python -m tests.sweep` runs more seeds, until a time limit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_seeds_cover_all_names():
 
 
 def test_expressions_are_the_calls():
-    """What is printed, pasted, gives what was compared."""
+    """The printed expression, when evaluated, gives the compared results."""
     from sweep import scope
 
     for seed in range(12):
@@ -72,7 +72,7 @@ A = "jnp.asarray(np.random.default_rng(1).integers(-9, 9, (4, 5)) / 8)"
     [("value", ["value"]), ("jit", ["jit"]), ("vmap", ["vmap"]), ("grad", ["grad", "jvp"])],
 )
 def test_injected_fault_is_found(monkeypatch, way, words):
-    """A `sin` that is wrong by one way."""
+    """`sin` is wrong under one transformation."""
     real = jnp.sin
 
     @accnp.custom_jvp
@@ -132,7 +132,7 @@ def test_types_are_compared_with_those_of_jax():
 
 
 def test_runner_reports_differences_and_crashes(monkeypatch, capsys):
-    """Workers of one process; the third call ends it."""
+    """The workers run in this process; the third call ends its worker."""
     requests = []
 
     class Here:

@@ -1,9 +1,10 @@
-"""Results of JAX for calls, several of them in one program, because compiling takes most of the
-time.
+"""Results of JAX for calls. Several calls are compiled as one program, because compiling takes most
+of the time.
 
 The input is a list of calls of one precision. The output is a record for each: "error" (the class,
-its bases, whether a value would have to be known), or "tree" and "value" (arrays); "vmap", "grad",
-"jvp": True, or arrays if JAX has them. If these are missing, JAX could not compile the call.
+its bases, whether the function needs a concrete value), or "tree" and "value" (arrays); "vmap",
+"grad", "jvp": True, or arrays if JAX has them. If these are missing, JAX could not compile the
+call.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def answers(m: Any, calls: Sequence[Call], chosen: Sequence[str]) -> list[Record
 def _programs(
     ways: Ways, call: Call, operands: dict[str, Any], xs: list[Any], chosen: Any, record: Record
 ) -> dict[str, Callable[[Any], Any]]:
-    """What is to be compiled, where jax traces it."""
+    """Return the functions to compile, for the calls that JAX can trace."""
     m, trees = ways.m, []
     f = ways.function(call, operands, trees)
     try:
@@ -86,7 +87,7 @@ def _programs(
 
 
 def _run(m: Any, programs: dict[tuple[int, str], Any], inputs: dict[int, Any]) -> dict[Any, Any]:
-    """All as one program; one by one where that is too much for the compiler."""
+    """Run all programs as one; one at a time if the compiler cannot compile them together."""
     groups = [list(programs)] if programs else []
     outputs: dict[Any, Any] = {}
     while groups:

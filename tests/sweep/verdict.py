@@ -1,7 +1,8 @@
-"""The differences between two records of a call.
+"""The differences between JAX's and accnp's records of a call.
 
 The input is a call, JAX's record (None without JAX), and accnp's record. Each difference has the
-way, a kind (`value`, `limit` of derivatives, `type`, `weak`, `tree`, `refuses`), and a description.
+way of running the call, a class (`value`, `limit` of derivatives, `type`, `weak`, `tree`,
+`refuses`), and a description.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Difference(NamedTuple):
 
 
 def excused(call: Call, reported: Difference) -> bool:
-    """Return whether `exceptions.txt` has the difference."""
+    """Return whether `exceptions.txt` lists the difference."""
     return any(
         fnmatch.fnmatchcase(call.name, name)
         and what in (reported.what, reported.way)
@@ -53,7 +54,7 @@ def differences(call: Call, theirs: Record | None, ours: Record) -> list[Differe
 
 
 def compared(call: Call, theirs: Record | None, ours: Record) -> list[str]:
-    """The ways by which a call was compared."""
+    """Return the ways in which a call was compared."""
     if theirs is not None and ("error" in theirs or "value" not in theirs):
         return []
     return [way for way in WAYS if way in ours]
@@ -136,8 +137,9 @@ def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Differe
 
 
 def _rounded(call: Call, actual: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
-    """Return whether a result is what 64-bit types give, and jax's what fewer bits have made of
-    it."""
+    """Return whether a result matches a computation with 64-bit types, and JAX's is within rounding
+    errors of it.
+    """
     if not all(x.dtype.name in ROUNDED for x in actual):
         return False
     try:
@@ -153,7 +155,9 @@ def _rounded(call: Call, actual: list[np.ndarray], theirs: list[np.ndarray]) -> 
 
 
 def _rough(call: Call, dtype: np.dtype) -> float | None:
-    """The roughness of slopes: of what an operand or the result is rounded to, or of quotients."""
+    """Return the tolerance of derivatives, by the precision of operands, result and difference
+    quotients.
+    """
     text = str(call)
     if "float16" in text:
         return 2e-2
@@ -200,7 +204,7 @@ def _mapped(call: Call, ours: Record) -> Iterator[Difference]:
 
 
 def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Difference]:
-    """Second derivatives beside jax's; without them beside differences of gradients."""
+    """Compare second derivatives with JAX's, or with differences of gradients."""
     actual = ours["hvp"]
     if isinstance(actual, str):
         if theirs is not None:
@@ -233,7 +237,9 @@ def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Differe
 
 
 def _gradient_moves(call: Call) -> list[np.ndarray] | None:
-    """How gradients in 64 bits move along the tangents: differences of two steps that agree."""
+    """Return difference quotients of 64-bit gradients along the tangents; NaN where two step sizes
+    disagree.
+    """
     try:
         ways, operands = Ways(accnp), operands_wide(call)
         with accnp.enable_x64(True), np.errstate(all="ignore"):
@@ -267,8 +273,9 @@ def _moves(x: Any) -> bool:
 
 
 def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
-    """Return whether slopes are those of 64-bit types, and jax's what fewer bits have made of
-    them."""
+    """Return whether derivatives match those with 64-bit types, and JAX's are within rounding
+    errors of them.
+    """
     if not all(x.dtype.name in ROUNDED for x, _ in ours):
         return False
     try:
@@ -290,7 +297,7 @@ def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
 
 
 def _word(x: Any, y: Any) -> str:
-    """A number beside another, or an infinity or NaN where the other library has none."""
+    """Return "value" if both numbers are finite, "limit" if one is an infinity or NaN."""
     with np.errstate(all="ignore"):
         return "value" if np.isfinite(x).all() and np.isfinite(y).all() else "limit"
 
@@ -326,7 +333,9 @@ def _gradient(
 def _gradient_fault(
     call: Call, letter: str, x: np.ndarray, y: np.ndarray, place: int, rough: float | None
 ) -> str | None:
-    """What is wrong with a slope that is not jax's; nothing where there is none, as at a pole."""
+    """Describe a derivative that matches neither JAX nor a difference quotient; None if all
+    quotients are NaN, as at a pole.
+    """
     try:
         quotients = gradient_quotients(call.name, call, letter, place)
     except Exception:  # with 64-bit types, or a step beside, it is refused

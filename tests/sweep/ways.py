@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def tangent(shape: tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
-    """The direction in which an operand moves."""
+    """Return the direction along which an operand is differentiated."""
     size = int(np.prod(shape, dtype=np.int64))
     moves = np.cos(np.arange(size) + number).reshape(shape)
     if np.dtype(dtype).kind == "c":
@@ -32,12 +32,14 @@ class Ways:
         self.m = m
 
     def arrays(self, call: Call) -> dict[str, Any]:
-        """All operands, by their letters."""
+        """Return all operands by letter."""
         return call.operands_of({"jnp": self.m.numpy, "jax": self.m})
 
     def function(self, call: Call, operands: dict[str, Any], trees: list[Any]) -> Function:
-        """Of the operands that can be traced: the arrays of the result. Its structure is put into
-        `trees`."""
+        """Return a function from the traceable operands to the arrays of the result.
+
+        The structure of the result is stored in `trees`.
+        """
 
         def run(*xs: Any) -> list[Any]:
             values = operands | dict(zip(call.traced, xs, strict=True))
@@ -48,7 +50,7 @@ class Ways:
         return run
 
     def moving(self, xs: Sequence[Any]) -> list[int]:
-        """The places of what has slopes."""
+        """Return the positions of the differentiable operands."""
         m = self.m
         return [i for i, x in enumerate(xs) if m.dtypes.issubdtype(x.dtype, np.inexact)]
 
@@ -56,7 +58,7 @@ class Ways:
         return self.m.jit(f)(*xs)
 
     def pairs(self, xs: Sequence[Any]) -> list[Any]:
-        """Each operand with itself backwards."""
+        """Stack each operand with its reverse."""
         m = self.m
         return [
             m.numpy.stack(
@@ -69,7 +71,7 @@ class Ways:
         return self.m.vmap(f)(*self.pairs(xs))
 
     def weighted(self, tree: Any) -> Any:
-        """The sum of all numbers, each with a weight of its own: `references.weigh`."""
+        """Return the weighted sum of all numbers, with the weights of `references.weigh`."""
         jnp, dtypes = self.m.numpy, self.m.dtypes
         kind = "float64" if self.m.config.jax_enable_x64 else "float32"
         total = jnp.zeros((), kind)
@@ -82,7 +84,7 @@ class Ways:
         return total
 
     def grad(self, f: Function, xs: Sequence[Any]) -> Any:
-        """The gradient of the weighted sum, of each operand that has one."""
+        """Return the gradient of the weighted sum with respect to the differentiable operands."""
         places = self.moving(xs)
 
         def total(moved: list[Any]) -> Any:
@@ -94,7 +96,7 @@ class Ways:
         return self.m.grad(total)([xs[i] for i in places])
 
     def jvp(self, f: Function, xs: Sequence[Any]) -> Any:
-        """The slopes of all numbers along the tangents."""
+        """Return the derivatives of all numbers along the tangents."""
         places = self.moving(xs)
 
         def results(*moved: Any) -> list[Any]:
@@ -110,7 +112,9 @@ class Ways:
         return self.m.jvp(results, tuple(xs[i] for i in places), tuple(tangents))[1]
 
     def hvp(self, f: Function, xs: Sequence[Any]) -> Any:
-        """The second derivatives along the tangents: how the gradient of the weighted sum moves."""
+        """Return the second derivatives along the tangents, by the JVP of the gradient of the
+        weighted sum.
+        """
         m, places = self.m, self.moving(xs)
 
         def gradient(*moved: Any) -> Any:
@@ -124,12 +128,12 @@ class Ways:
         return m.jvp(gradient, tuple(moved), tuple(tangents))[1]
 
     def ranks(self, f: Function, xs: Sequence[Any]) -> Any:
-        """The values where implicit promotion of ranks is refused."""
+        """Return the values with implicit rank promotion disabled."""
         with self.m.numpy_rank_promotion("raise"):
             return f(*xs)
 
     def strict(self, f: Function, xs: Sequence[Any]) -> Any:
-        """The values where implicit promotion of dtypes is refused."""
+        """Return the values with implicit dtype promotion disabled."""
         with self.m.numpy_dtype_promotion("strict"):
             return f(*xs)
 
@@ -137,12 +141,14 @@ class Ways:
         return precision(self.m, call.wide)
 
     def packed(self, leaves: Sequence[Any]) -> list[tuple[np.ndarray, bool]]:
-        """Arrays that another process takes, and whether each is weak."""
+        """Return arrays as NumPy arrays, which can be sent to another process, with their weak
+        flags.
+        """
         return [(np.asarray(x), bool(getattr(x, "weak_type", False))) for x in leaves]
 
 
 def wanted(call: Call, ways: Sequence[str]) -> list[str]:
-    """The ways that make sense for a call: slopes where numbers are finite."""
+    """Return the ways that apply to a call: derivatives only if numbers are finite."""
     applicable = ["value", "ranks", "strict"]
     if call.traced:
         applicable.append("jit")

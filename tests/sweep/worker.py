@@ -1,4 +1,4 @@
-"""Run one library in a process of its own, so that a crash or a hang is reported as a finding.
+"""Run one library in a separate process, so that a crash or a hang is reported as a difference.
 
 Jobs are sent over a pipe, and their results come back; `Ended` is returned if the process did not
 answer.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Ended(Exception):
-    """A process that crashed or was too slow."""
+    """The result of a job whose process crashed or exceeded the time limit."""
 
 
 def _serve(library: str, pipe: Any) -> None:
@@ -31,7 +31,7 @@ class Worker:
         self.process: Any = None
 
     def ask(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """`f(library, *given)`, there."""
+        """Run `f(library, *arguments)` in the process and return the result."""
         if self.process is None:
             context = multiprocessing.get_context("spawn")
             self.pipe, other = context.Pipe()
