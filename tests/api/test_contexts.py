@@ -68,7 +68,7 @@ def test_forward_with_auxiliary_data():
     assert [float(ct) for ct in bwd(residuals, 1.0)] == [6.0]
 
 
-def test_pictures(capsys):
+def test_sharding_visualization(capsys):
     grid = accnp.sharding.Mesh(np.array(accnp.devices()[:4]).reshape(2, 2), ("a", "b"))
     place = accnp.NamedSharding(grid, accnp.P("a"))
     accnp.debug.visualize_sharding((4, 4), place, max_width=40)

@@ -23,7 +23,7 @@ def test_trapezoid_broadcasts_dx_against_the_whole_of_y() -> None:
     assert float(jnp.trapezoid(y[0], dx=jnp.array([1.0, 2.0, 4.0]))) == 0.5 + 3 + 10
 
 
-def test_grids_of_no_slices_and_of_slices_without_an_end() -> None:
+def test_grids_with_no_slices_and_with_open_slices() -> None:
     assert jnp.mgrid[()].tolist() == []
     assert jnp.ogrid[()] == []
     assert jnp.ogrid[:].tolist() == []

@@ -68,14 +68,14 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("name", BROADCAST)
-def test_ranks_inside(name):
+def test_rank_promotion_inside_functions(name):
     plain = BROADCAST[name]()
     with jax.numpy_rank_promotion("raise"):
         same(BROADCAST[name](), plain)
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_dtypes_inside(name):
+def test_dtype_promotion_inside_functions(name):
     plain = MIXED[name]()
     with jax.numpy_dtype_promotion("strict"):
         same(MIXED[name](), plain)

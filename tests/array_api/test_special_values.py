@@ -95,7 +95,7 @@ def test_trigonometric_functions_follow_hyperbolic_special_cases(name: str) -> N
         same(np.asarray(getattr(jnp, name)(z)), pairs(list(zip(w.imag, -w.real)), "float64"))
 
 
-def test_cosine_as_if_by_the_hyperbolic_cosine() -> None:
+def test_cosine_follows_hyperbolic_cosine_special_cases() -> None:
     z = plane("float64")
     with accnp.enable_x64():
         w = np.asarray(jnp.cosh(pairs(list(zip(-z.imag, z.real)), "float64")))

@@ -242,7 +242,7 @@ def test_failed_save_changes_nothing(
     assert contents(tmp_path) == before
 
 
-def test_a_full_disk_while_safetensors_are_written(
+def test_full_disk_while_writing_safetensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def allocate(error: int) -> None:

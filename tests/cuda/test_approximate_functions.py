@@ -54,7 +54,7 @@ def test_exp_of_a_difference():
 
 
 @pytest.mark.parametrize("name", GPU)
-def test_fast_kernels_have_them_too(name):
+def test_fastmath_kernels_use_approximate_functions(name):
     x = np.linspace(0.1, 3, 200, dtype=np.float32)
     expected = [float(REFERENCE[name](float(v))) for v in x]
     actual, _ = run_elementwise(name, x, fastmath=True)
@@ -68,7 +68,7 @@ def test_inverse_roots_at_the_edges():
     np.testing.assert_allclose(roots[6], 2.6713738e22, rtol=3e-7)
 
 
-def test_doubles_have_one_form():
+def test_doubles_use_no_approximate_instructions():
     source = "def kernel(x, y):\n    i = thread()\n"
     calls = "".join(f"    y[i + {k}] = {name}(x[i])\n" for k, name in enumerate(NAMES))
     assert ".approx" not in ptx_of(source + calls, ("f8*", "f8*")).text

@@ -19,7 +19,7 @@ def test_every_gpu_row_runs(fake):
     assert "accnp GB/s" in lines[0]
 
 
-def test_bars():
+def test_performance_targets_are_reported():
     """Each performance target is reported if its measurements exist."""
     times: dict = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
     assert gpu.bars(list(gpu.ROWS), times, 1e-4) == []
@@ -45,7 +45,7 @@ def test_cold_line_sums_rows_common_to_all_libraries():
     assert gpu.cold_lines({}) == gpu.cold_lines({"accnp": {"sum": 1.0}, "jax": {}}) == []
 
 
-def test_a_peer_has_its_environment():
+def test_peers_run_in_their_own_environment():
     code = "import json, os; print(json.dumps([os.environ['A'], 'PATH' in os.environ]))"
     peer = peer_processes.Peer([sys.executable, "-c", code], {"A": "b"})
     assert peer.read_answer(30) == ["b", True]

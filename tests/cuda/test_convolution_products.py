@@ -33,23 +33,23 @@ def plain(f, x, w):
 
 
 MORE = {
-    "of one place": (one(1, 1), normal(2, 3, 4, 5), normal(6, 3, 1, 1)),
-    "of one place, few of them": (one(1, 1), normal(3, 4, 2, 5), normal(6, 4, 1, 1)),
-    "of one place, features last": (one(1, 1, **LAST), normal(2, 4, 5, 3), normal(1, 1, 3, 6)),
-    "every other place": (one(2, 2, **LAST), normal(2, 5, 5, 3), normal(1, 1, 3, 6)),
+    "1x1 kernel": (one(1, 1), normal(2, 3, 4, 5), normal(6, 3, 1, 1)),
+    "1x1 kernel, small images": (one(1, 1), normal(3, 4, 2, 5), normal(6, 4, 1, 1)),
+    "1x1 kernel, features last": (one(1, 1, **LAST), normal(2, 4, 5, 3), normal(1, 1, 3, 6)),
+    "1x1 kernel with strides": (one(2, 2, **LAST), normal(2, 5, 5, 3), normal(1, 1, 3, 6)),
     "rows of the array": (one(1, 1, **LAST), normal(3, 6, 4, 2), normal(1, 4, 2, 6)),
-    "groups of one place": (one(1, feature_group_count=3), normal(2, 6, 14), normal(9, 2, 1)),
-    "groups backwards": (lambda x, w: one(1, feature_group_count=6)(x[:, ::-1], w),
+    "1x1 kernel in groups": (one(1, feature_group_count=3), normal(2, 6, 14), normal(9, 2, 1)),
+    "reversed groups": (lambda x, w: one(1, feature_group_count=6)(x[:, ::-1], w),
         normal(2, 6, 14), normal(12, 1, 1)),
     "many groups": (same(feature_group_count=4), normal(2, 8, 14), normal(20, 2, 3)),
     "double": (same(), normal(2, 3, 9, dtype="f8"), normal(5, 3, 4, dtype="f8")),
     "halves, features last": (
         same(**LAST), normal(2, 5, 4, 3, dtype="f2"), normal(3, 3, 3, 4, dtype="f2")),
-    "halves that are summed as float32": (same(preferred_element_type="f4"),
+    "halves accumulated in float32": (same(preferred_element_type="f4"),
         normal(2, 3, 40, dtype="f2"), normal(5, 3, 4, dtype="f2")),
-    "turned": (lambda x, w: same(**LAST)(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)),
+    "transposed": (lambda x, w: same(**LAST)(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)),
                normal(2, 3, 9, 8), normal(5, 3, 3, 2)),
-    "backwards": (lambda x, w: same()(x[:, ::-1], w[..., ::-1]), normal(2, 3, 30), normal(5, 3, 4)),
+    "reversed": (lambda x, w: same()(x[:, ::-1], w[..., ::-1]), normal(2, 3, 30), normal(5, 3, 4)),
     "gradients of long sums": (lambda x, w: plain(same(), x, w), normal(6, 3, 40), normal(4, 3, 3)),
     "gradients of halves": (lambda x, w: plain(same(), x, w),
         normal(6, 3, 40, dtype="bfloat16") / 9, normal(4, 3, 3, dtype="bfloat16") / 9),
@@ -94,7 +94,7 @@ def test_gradients_in_loops_run_without_python(fake):
 
 def test_steps_run_in_order(fake, monkeypatch):
     monkeypatch.setattr(device_table, "LARGE", 0)  # plans that hold much are no table
-    for name in ("moved", "gradients of halves", "groups of one place"):
+    for name in ("moved", "gradients of halves", "1x1 kernel in groups"):
         test_values(jax.devices("gpu")[0], name)
 
 

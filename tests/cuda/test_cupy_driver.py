@@ -18,7 +18,7 @@ from accnp.runtime.cupy_driver import LARGE_COPY
 from accnp.runtime.driver import NotCaptured
 
 
-def test_facts(cuda):
+def test_device_and_kernel_properties(cuda):
     d = cuda.driver
     assert (d.kind, d.cc, d.wave, d.stream) == ("NVIDIA H200", (9, 0), 1056, COMPUTE)
     assert d.stats() == {"used": 150, "kept": 50, "free": 650, "total": 1000}
@@ -26,7 +26,7 @@ def test_facts(cuda):
     assert d.facts(f) == {"registers": 40, "local": 8, "shared": 16}
 
 
-def test_a_launch_has_words_of_64_bits(cuda):
+def test_launch_parameters_are_64_bit_words(cuda):
     f = cuda.driver.load(".version", "k")
     cuda.driver.launch(f, 3, 128, [1 << 40, -2])
     assert cuda.launched == [(99, (3, 1, 1), (128, 1, 1), 0, COMPUTE, [1 << 40, (1 << 64) - 2], 0)]
@@ -100,7 +100,7 @@ def test_forked_child_raises_an_error(cuda, monkeypatch):
             use()
 
 
-def test_times(cuda):
+def test_elapsed_time_between_events(cuda):
     begin, end = cuda.driver.event(True), cuda.driver.event(True)
     assert begin.timed
     assert end.timed

@@ -22,7 +22,7 @@ def text(expression):
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_functions_are_units(name):
+def test_functions_use_approximate_instructions(name):
     kernel = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True, fastmath=True)
     assert ".approx" in kernel.text
     plain = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True)
@@ -34,7 +34,7 @@ def test_functions_are_units(name):
 
 
 @pytest.mark.parametrize("name", FAST_BINARY)
-def test_functions_of_two_are_units(name):
+def test_binary_functions_use_approximate_instructions(name):
     source = "def kernel(lo, hi, x, y, z):\n    for i in range(lo, hi):\n"
     source += f"        z[i] = {name}(x[i], y[i])\n"
     kernel = ptx_of(source, ("f4*",) * 3, tasks=True, fastmath=True)
@@ -48,7 +48,7 @@ def test_functions_of_two_are_units(name):
     np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
 
 
-def test_division_is_a_unit():
+def test_division_is_approximate():
     kernel = ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True, fastmath=True)
     assert ".approx" in kernel.text or "div.full" in kernel.text
     assert "div.rn" in ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True).text

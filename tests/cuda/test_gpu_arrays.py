@@ -86,7 +86,7 @@ print(accnp.ones(2) + 1)
     assert second == "[2. 2.]"
 
 
-def test_the_environment_chooses():
+def test_environment_variable_selects_the_platform():
     program = """
 import accnp
 for f in (accnp.default_backend, lambda: accnp.ones(2) + 1):
@@ -102,7 +102,7 @@ for f in (accnp.default_backend, lambda: accnp.ones(2) + 1):
     assert "not available" in second or second == "[2. 2.]"
 
 
-def test_jit_has_a_device(fake):
+def test_jit_accepts_device_and_backend(fake):
     gpu = jax.devices("gpu")[0]
     for how in ({"device": gpu}, {"backend": "gpu"}):
         f = jax.jit(lambda x, n: x + n, static_argnums=1, **how)

@@ -260,7 +260,7 @@ def test_a_graph_that_fails_ends_the_loop(fake, monkeypatch):
     np.testing.assert_allclose(g(x)[0], jax.jit(sorts)(X)[0], rtol=1e-5)
 
 
-class TestTheFakeRefuses:
+class TestFakeGraphCapture:
     """Operations that a real GPU would refuse, or silently not repeat."""
 
     @pytest.fixture
@@ -284,7 +284,7 @@ class TestTheFakeRefuses:
             ("cuSOLVER", lambda d, x: [d.xp.linalg.cholesky(x[:, None] * x)]),
         ],
     )
-    def test_work(self, fake, there, why, work):
+    def test_operations_that_cannot_be_captured(self, fake, there, why, work):
         with pytest.raises(NotCaptured, match=why):
             fake.capture(lambda: work(fake, there) if self.second() else [])
         assert fake.capture(lambda: [there + 1]).handle  # the next one is as if nothing had been
@@ -293,13 +293,13 @@ class TestTheFakeRefuses:
         self.count = getattr(self, "count", 0) + 1
         return self.count > 1
 
-    def test_another_order(self, fake, there):
+    def test_another_order_of_calls(self, fake, there):
         xp, turns = fake.xp, iter(range(9))
         graph = fake.capture(lambda: [xp.sort(there) if next(turns) < 2 else xp.flip(there)])
         with pytest.raises(AssertionError, match="repeats what was captured"):
             graph.launch()
 
-    def test_values_before_the_first_launch(self, fake, there):
+    def test_capture_computes_no_values(self, fake, there):
         graph = fake.capture(lambda: [there + 1])
         assert not (graph.value[0] == there + 1).any()
         graph.launch()

@@ -122,7 +122,7 @@ def test_grid_intrinsics_are_refused_on_cpus():
         verify(parse_kernel(text))
 
 
-def test_the_interpreter_lets_threads_wait_for_each_other():
+def test_interpreter_synchronizes_threads():
     text = REVERSED.replace(
         "      tile[t] = x[place]\n", "      tile[t] = x[place]\n      do barrier()\n"
     )

@@ -80,7 +80,7 @@ def test_bools_are_loaded_as_bytes():
         np.testing.assert_array_equal(z, np.stack([x[::4], total > 2], 1).ravel())
 
 
-def test_kernels_that_others_call_share_memory_too():
+def test_called_kernels_may_use_shared_memory():
     x = np.arange(300, dtype=np.float32)
     callees = (("total", ("f4*", "f4*")),)
     _, (total,) = read(HELPED, "f4*", "f4*", "i8", callees=callees)

@@ -112,7 +112,7 @@ def test_share_of_source_kernels_does_not_grow():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
+def test_printed_source_computes_the_same(name, cpu_formulas):
     spec, new = made(name)
     case = Case(spec)
     expected = case.run_on_cpu(build_generated(spec))
@@ -128,7 +128,7 @@ def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
 
 @pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")
 @pytest.mark.parametrize("name", REGISTERS)
-def test_the_assembler_takes_it_and_needs_few_registers(name):
+def test_assembled_kernels_use_few_registers(name):
     _, new = made(name)
     for cc in CCS:
         assert refused([ptx(new, cc).text]) == []

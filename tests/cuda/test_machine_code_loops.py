@@ -291,7 +291,7 @@ def test_only_donatable_arguments_are_overwritten(fake):
     np.testing.assert_array_equal(result, [2, 2])
 
 
-def test_advice_is_about_loops_of_python(fake):
+def test_advice_covers_python_loops_only(fake):
     """Loops that machine code launches are not Python loops, although they are not one kernel."""
 
     def f(x):

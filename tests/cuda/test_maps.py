@@ -85,7 +85,7 @@ def test_four_elements_are_one_access(name, loads, stores):
 
 
 @pytest.mark.parametrize("name", ["stencil", "planes", "every other column"])
-def test_patches(name):
+def test_strided_operands_are_processed_in_patches(name):
     """Operands that cannot be loaded four elements at a time are processed in patches.
 
     Each of 32 lanes loads eight elements, and the index divisions are done once per patch.
@@ -98,7 +98,7 @@ def test_patches(name):
     assert text.blocks == text.extent
 
 
-def test_small_numbers_for_small_arrays():
+def test_small_arrays_use_32_bit_indices():
     """Indices of small arrays are computed with 32 bits in the PTX."""
     f, *arrays = PROGRAMS["odd rows"]
     ((spec, text),) = grid_kernels(f, *arrays)
@@ -108,7 +108,7 @@ def test_small_numbers_for_small_arrays():
     assert "mul.lo.s64" not in case.ptx.text.split("ld.global")[-1]
 
 
-def test_texts_do_not_depend_on_sizes():
+def test_source_does_not_depend_on_sizes():
     for name in ("flat", "two results", "strided", "mixed", "transposed", "stencil"):
         f, *arrays = PROGRAMS[name]
         larger = [np.concatenate([x, x, x]) for x in arrays]

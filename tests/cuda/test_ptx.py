@@ -52,7 +52,7 @@ def test_newer_gpus_use_ptx_of_the_newest_known_target():
     assert ".target sm_90" in newer.text
 
 
-def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
+def test_ptx_is_cached_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
         monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         before = counters.compiles

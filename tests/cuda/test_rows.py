@@ -146,7 +146,7 @@ def test_rows_of_a_block_stay_in_registers():
     assert 8192 in [b.length for b in text.kernel.shared]  # that much code is a loop
 
 
-def test_there_are_blocks_of_threads_for_all_rows():
+def test_number_of_blocks_covers_all_rows():
     for shape, blocks in {(40000, 1024): 10000, (40000, 3000): 40000, (1 << 20, 20): 5141}.items():
         ((_, text),) = grid_kernels(softmax, f4(*shape))
         assert text.blocks == blocks

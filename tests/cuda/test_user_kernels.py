@@ -296,7 +296,7 @@ def test_operands_are_not_modified(gpu):
     assert jnp.kernel(through, lambda x: x, grid=(1, 1))(x)[0] == X[0, 0] * 2
 
 
-def test_rows_are_no_numbers(gpu):
+def test_function_of_a_row_is_not_a_scalar_function(gpu):
     f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
     with pytest.raises(JaxRuntimeError, match=r"make no arrays.*write numbers|mul.readonly array"):
         f(on(gpu, X)).block_until_ready()
@@ -344,14 +344,14 @@ class Roomy:
         arguments[-1][...] = 7
 
 
-def test_a_text_with_much_shared_memory(fake):
+def test_kernel_in_cuda_c_with_large_shared_memory(fake):
     fake.xp = type("Other", (Library,), {"RawKernel": lambda *_: Roomy()})()
     f = jnp.kernel(TEXT, lambda: jnp.ShapeDtypeStruct((3,), "f4"), grid=(1, 32, 64 << 10))
     with jnp.default_device(jnp.devices("gpu")[0]):
         np.testing.assert_array_equal(f(), [7, 7, 7])
 
 
-def test_a_text_in_cuda_c(fake):
+def test_kernel_in_cuda_c(fake):
     fake.xp = Library()
     gpu = jnp.devices("gpu")[0]
     f = jnp.kernel(CODE, lambda x, y, a, n: x, grid=((2, 1), 32, 64))

@@ -340,7 +340,7 @@ def test_cache_folder_switch_is_respected(tmp_path):
         assert jnp.inspect(lambda x: x * 1.5)(jnp.ones(3)).kernels[0].origin != "on disk"
 
 
-def test_steps_that_are_one_launch_are_named():
+def test_steps_of_a_combined_launch_are_named():
     def f(x, y):
         return x @ x.T, y @ y.T, (x @ x.T).sum(0)
 

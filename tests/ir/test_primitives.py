@@ -432,7 +432,7 @@ def test_zero_tangents_pass_through_transformations(lib):
 
 
 @LIBRARIES
-def test_arrays_of_one_number_are_constants_as_others_are(lib):
+def test_scalar_arrays_are_constants(lib):
     """Each such array is a constant, whatever its value; arrays that the function creates are
     literals.
     """
@@ -491,7 +491,7 @@ def test_keyword_and_static_arguments(lib):
     assert lib.make_jaxpr(f, static_argnums=-1)(X, 3, scale=2.0, y=(Y,)).in_avals == closed.in_avals
 
 
-def test_the_map_lists_the_primitives():
+def test_architecture_page_lists_the_primitives():
     """docs/architecture.md lists every op of the table, and no other."""
     text = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
     section = text.split("## Primitives", 1)[1].split("\n## ", 1)[0]

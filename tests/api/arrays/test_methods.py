@@ -133,7 +133,7 @@ def test_properties(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["shape", "ndim", "size", "itemsize", "nbytes", "dtype", "weak_type"]
 )
-def test_facts(name: str) -> None:
+def test_size_and_dtype_attributes(name: str) -> None:
     assert getattr(jnp.asarray(F), name) == getattr(jax.numpy.asarray(F), name)
 
 
@@ -167,7 +167,7 @@ def test_iteration() -> None:
         iter(jnp.float32(1))
 
 
-def test_truth_and_numbers() -> None:
+def test_conversions_to_python_scalars() -> None:
     assert bool(jnp.float32(2))
     assert int(jnp.int32(3)) == 3
     assert float(jnp.float32(0.5)) == 0.5

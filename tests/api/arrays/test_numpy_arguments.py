@@ -218,7 +218,7 @@ def test_sliding_windows_that_do_not_fit() -> None:
             view(x, (2, 2), writeable=True)
 
 
-def test_questions_about_memory_and_types() -> None:
+def test_memory_and_type_predicates() -> None:
     with jnp.numpy_dispatch():
         x, y = jnp.arange(5.0), np.arange(5.0)
         assert np.may_share_memory(x, x)

@@ -64,7 +64,7 @@ def test_assignment_to_parts_broadcasts():
     assert (ref.shape, ref.dtype, ref.ndim, ref.size, len(ref)) == ((4,), np.float32, 1, 4, 4)
 
 
-def test_texts():
+def test_reprs():
     for m in (jax, accnp):
         ref = m.new_ref(m.numpy.arange(2.0))
         assert str(ref) == "Ref([0., 1.], dtype=float32)"
@@ -193,7 +193,7 @@ def test_loop_conditions_cannot_use_references():
         accnp.lax.while_loop(more, lambda i: i + 1, 0)
 
 
-def handed_over(m):
+def pass_references(m):
     """Pass references as arguments, by keyword, in a tree, to nested jitted functions and to loops,
     and close over them.
     """
@@ -274,8 +274,8 @@ def derivatives(m):
     return m.grad(f)(3.0, log), log[...]
 
 
-@pytest.mark.parametrize("program", [handed_over, mapped, derivatives])
-def test_handed_over(program):
+@pytest.mark.parametrize("program", [pass_references, mapped, derivatives])
+def test_references_as_arguments_and_under_transformations(program):
     test_references_match_jax(program)
 
 

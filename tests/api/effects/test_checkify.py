@@ -337,7 +337,7 @@ def test_errors_are_trees():
     assert float(gradient) == 1.0
 
 
-def test_sets():
+def test_error_sets_and_public_names():
     for name in ("user", "nan", "index", "div", "float", "automatic", "all"):
         mine = getattr(checkify, f"{name}_checks")
         others = getattr(ck(jax), f"{name}_checks")

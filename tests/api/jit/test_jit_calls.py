@@ -23,7 +23,7 @@ def total(tree):
 X = np.arange(3, dtype=np.float32)
 ARGUMENTS = {
     "one array": (X,),
-    "a nest": ({"b": [X, X + 1], "a": (X, None, Point(X, {"z": X}))},),
+    "nested containers": ({"b": [X, X + 1], "a": (X, None, Point(X, {"z": X}))},),
     "nothing but None": (None, X),
     "Python numbers": ([2.5, 3, True, X],),
     "an ordered dictionary": (collections.OrderedDict(z=X, a=X + 1),),

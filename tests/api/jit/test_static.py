@@ -36,7 +36,7 @@ class Scale:
         return self.factor * len(self.steps)
 
 
-def test_a_static_object_that_changed_is_refused_with_the_attribute() -> None:
+def test_modified_static_object_is_refused_and_the_attribute_named() -> None:
     s = Scale(2.0)
     assert float(s.apply(1.0)) == 4
     s.factor = 3.0
@@ -183,11 +183,11 @@ def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
         "one result": (lambda x, y: x + y, (one(), one())),
         "no result": (lambda x, y: x.sum() + y.sum(), (one(), one())),
         "unused": (lambda x, y: y + 1, (one(), one())),
-        "as it is": (lambda x, y: (y, x), (one(), one())),
+        "returned unchanged": (lambda x, y: (y, x), (one(), one())),
         "another dtype": (lambda x, y: (x + y).astype(int), (one(), one())),
         "another shape": (lambda x, y: (x + y)[:, None], (one(), one())),
-        "whole numbers": (lambda x, y: x + y, (one("int32"), one())),
-        "two of a kind": (lambda x, y: x[0] + x[1] + y, ([one(), one()], one())),
+        "integers": (lambda x, y: x + y, (one("int32"), one())),
+        "list of two": (lambda x, y: x[0] + x[1] + y, ([one(), one()], one())),
         "NumPy's": (lambda x, y: x + y, (np.ones(3, np.float32), one())),
         "twice": (lambda x, y: x + y, (pair[0], pair[0])),
         "twice, once unused": (lambda x, y: x + 1, (pair[1], pair[1])),
