@@ -127,7 +127,7 @@ def close(ours: Any, theirs: Any, why: str, scale: float = 1.0) -> None:
 def test_as_jax(text: str) -> None:
     """Compare values, tangents and gradients with their types and weak flags."""
     data, chunk = named(text, inputs()), CASES.index(text) // GROUP
-    expected, static = jax_result(lambda: [actual[text] for actual in oracle(chunk)], text, data)
+    expected, static = jax_result(lambda: [results[text] for results in oracle(chunk)], text, data)
     scale = next((v for k, v in SCALE.items() if k in text), 1)
     arrays = {k: accnp.asarray(v) for k, v in data.items()}
     assert facts(accnp, program(text, accnp)(**arrays)) == static
