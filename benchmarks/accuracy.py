@@ -51,9 +51,9 @@ def worst_arguments() -> dict[str, list[str]]:
 
 def _worst(case: Case, dtype: Any, subnormal: bool) -> np.ndarray:
     """The worst argument of all float32, for one who looks at some."""
-    found = worst_arguments().get(case.label, ["-", "-"])[subnormal]
-    seen = found != "-" and dtype == np.float32
-    return np.array([float(found.split()[0])] if seen else [], dtype)
+    worst_argument = worst_arguments().get(case.label, ["-", "-"])[subnormal]
+    seen = worst_argument != "-" and dtype == np.float32
+    return np.array([float(worst_argument.split()[0])] if seen else [], dtype)
 
 
 def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
@@ -121,24 +121,24 @@ def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
 def exact_values(case: Case, xs: Sequence[np.ndarray]) -> list[Any]:
     """What a function should give, to more digits than any dtype has; None where that fails."""
     mp = mpmath()
-    found = []
+    values = []
     with mp.workprec(140):
         for at in zip(*(x.tolist() for x in xs)):
             try:
                 value = case.exact(*map(mp.mpf, at))
-                found.append(value if mp.isfinite(value) else None)
+                values.append(value if mp.isfinite(value) else None)
             except (ValueError, ZeroDivisionError, OverflowError, mp.NoConvergence):
-                found.append(None)
-    return found
+                values.append(None)
+    return values
 
 
-def worst(got: np.ndarray, exact: Iterable[Any], dtype: Any, normal: bool = True) -> float:
+def worst(actual: np.ndarray, exact: Iterable[Any], dtype: Any, normal: bool = True) -> float:
     """The largest error in ulp, where the exact value is a normal number, or wherever it is."""
     mp, info = mpmath(), np.finfo(dtype)
     tiny, top = mp.mpf(float(info.tiny)) if normal else 0, mp.mpf(float(info.max))
     smallest = mp.mpf(float(info.smallest_subnormal))
     most = 0.0
-    for g, e in zip(got.tolist(), exact):
+    for g, e in zip(actual.tolist(), exact):
         if e is None or not tiny <= abs(e) < top:
             continue
         if not np.isfinite(g):
@@ -161,31 +161,31 @@ def errors(
     normal = xs is None
     xs = points(case, dtype, max(24, n // case.share)) if xs is None else xs
     exact = exact_values(case, xs)
-    given = [x.astype(np.int32) if k < case.whole < len(xs) else x for k, x in enumerate(xs)]
-    given = [np.stack(given, axis=-1)] if case.row else given
-    found = {}
+    operands = [x.astype(np.int32) if k < case.whole < len(xs) else x for k, x in enumerate(xs)]
+    operands = [np.stack(operands, axis=-1)] if case.row else operands
+    maxima = {}
     for library in ("accnp", "jax") if jax and not case.hangs else ("accnp",):
         module = importlib.import_module(library)
         with module.enable_x64(np.dtype(dtype) == np.float64):
             function = function_of(library, case.name)
             assert function is not None, case.name
             function = case.form(function) if case.form else function
-            got = np.asarray(module.jit(function)(*given))
-        found[library] = worst(got, exact, dtype, normal)
+            actual = np.asarray(module.jit(function)(*operands))
+        maxima[library] = worst(actual, exact, dtype, normal)
     peer = function_of("", case.peer) if case.peer else None
     if peer is not None:
         peer = case.peer_form(peer) if case.peer_form else peer
         with np.errstate(all="ignore"):
-            got = np.asarray(peer(*given))
-            parts = np.result_type(dtype, 1j) if got.dtype.kind == "c" else dtype
-            got = got.astype(parts)
-        found["peer"] = worst(got, exact, dtype, normal)
-    return found
+            actual = np.asarray(peer(*operands))
+            parts = np.result_type(dtype, 1j) if actual.dtype.kind == "c" else dtype
+            actual = actual.astype(parts)
+        maxima["peer"] = worst(actual, exact, dtype, normal)
+    return maxima
 
 
-def bar(case: Case, found: dict[str, float]) -> float:
+def bar(case: Case, measured: dict[str, float]) -> float:
     """What is aimed at: 2 ulp, or 4 for special functions, or SciPy's own error there."""
-    theirs = found.get("peer", 0.0) if case.kind == "special" else 0.0
+    theirs = measured.get("peer", 0.0) if case.kind == "special" else 0.0
     return max(BAR[case.kind], theirs)
 
 

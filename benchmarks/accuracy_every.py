@@ -35,30 +35,30 @@ TINY, SMALLEST, LARGEST = 2.0**-126, 2.0**-149, float(np.finfo(np.float32).max)
 
 def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
     """The errors of a chunk of arguments: largest, and where, of normal and subnormal results."""
-    found = function_of("accnp", case.name)
-    assert found is not None, case.name
-    f = case.form(found) if case.form else found
+    function = function_of("accnp", case.name)
+    assert function is not None, case.name
+    f = case.form(function) if case.form else function
     ((low, high),) = case.domains
 
     @jnp.jit
     def run(start: Any) -> Any:
         at = start + jnp.arange(CHUNK, dtype=jnp.uint32)
         x = jnp.lax.bitcast_convert_type(at, jnp.float32)
-        got = f(x).astype(jnp.float64)
+        actual = f(x).astype(jnp.float64)
         exact = f(x.astype(jnp.float64))
         size = jnp.abs(exact)
         inside = (x >= low) & (x <= high) & (size <= LARGEST) & (jnp.abs(x) >= TINY)
         power = jnp.lax.bitcast_convert_type(size, jnp.int64) & 0x7FF0000000000000
         unit = jnp.lax.bitcast_convert_type(power, jnp.float64) * 2.0**-23
-        error = jnp.abs(got - exact) / jnp.maximum(unit, SMALLEST)
+        error = jnp.abs(actual - exact) / jnp.maximum(unit, SMALLEST)
         error = jnp.where(inside, jnp.where(jnp.isnan(error), jnp.inf, error), 0.0)
         error = error.astype(jnp.float32)
-        found = []
+        worst_of_chunks = []
         for test in (size >= TINY, size < TINY):
             of = jnp.where(test, error, jnp.float32(0))
             place = jnp.argmax(of)
-            found += [of[place], x[place]]
-        return found
+            worst_of_chunks += [of[place], x[place]]
+        return worst_of_chunks
 
     return run
 
@@ -79,8 +79,8 @@ def worst(case: Case, stride: int = 1) -> list[tuple[float, float]]:
     return most
 
 
-def _by_mpmath(case: Case, found: tuple[float, float]) -> str:
-    error, x = found
+def _by_mpmath(case: Case, worst_case: tuple[float, float]) -> str:
+    error, x = worst_case
     if error < 1e-6:  # what float64 itself is off by
         return "-"
     exact = errors(case, np.float32, 0, jax=False, xs=[np.array([x], np.float32)])["accnp"]
@@ -90,15 +90,15 @@ def _by_mpmath(case: Case, found: tuple[float, float]) -> str:
 
 
 def main() -> None:
-    wanted, found = sys.argv[1:], dict(worst_arguments())
+    selected, worst_by_label = sys.argv[1:], dict(worst_arguments())
     for case in all_cases():
-        if one_number(case) and (not wanted or case.name in wanted):
+        if one_number(case) and (not selected or case.name in selected):
             line = [_by_mpmath(case, most) for most in worst(case)]
-            found[case.label] = line
+            worst_by_label[case.label] = line
             print(case.label, *line, sep=" | ", flush=True)
-            labels = [c.label for c in all_cases() if c.label in found]
+            labels = [c.label for c in all_cases() if c.label in worst_by_label]
             WORST.write_text(
-                WORST_COLUMNS + "".join(f"{k} | {' | '.join(found[k])}\n" for k in labels)
+                WORST_COLUMNS + "".join(f"{k} | {' | '.join(worst_by_label[k])}\n" for k in labels)
             )
 
 

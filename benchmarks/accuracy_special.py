@@ -38,7 +38,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     return whole / (2 * mp.pi)
 
 
-def _legendre(n: int, m: int, x: Any, slope: bool = False) -> Any:
+def _legendre(n: int, m: int, x: Any, derivative: bool = False) -> Any:
     """The associated function by its definition: a derivative of a polynomial."""
     mp = mpmath()
 
@@ -51,7 +51,7 @@ def _legendre(n: int, m: int, x: Any, slope: bool = False) -> Any:
         return mp.fsum(terms) / 2**n
 
     root = 1 - x * x
-    if not slope:
+    if not derivative:
         return (-1) ** m * root ** (mp.mpf(m) / 2) * polynomial(m, x)
     first = root ** (mp.mpf(m) / 2) * polynomial(m + 1, x)
     return (-1) ** m * (first - m * x * root ** (mp.mpf(m) / 2 - 1) * polynomial(m, x))

@@ -32,11 +32,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="groups, besides the suite")
     options = parser.parse_args(argv)
-    found = {f"suite/{name}": e for name, e in SUITE.items()}
+    expressions = {f"suite/{name}": e for name, e in SUITE.items()}
     for name, group in registry.groups(options.only).items():
-        found |= {f"{name}/{n}": e for n, e in group.expressions.items()}
+        expressions |= {f"{name}/{n}": e for n, e in group.expressions.items()}
     idle = []
-    for name, expression in found.items():
+    for name, expression in expressions.items():
         seconds, cpus = figures(expression)
         if seconds >= WORTH:
             print(f"{name:32} {1e3 * seconds:9.3f} ms {cpus:5.2f} of {config.threads} CPUs")

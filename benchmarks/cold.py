@@ -60,8 +60,8 @@ def measure(rounds: int) -> dict[str, tuple[float, float]]:
                     cache = warm if name == "accnp, warm cache" else empty
                     times[name].append(process(code, cache))
     return {
-        name: (min(wall for wall, _ in found), min(cpu for _, cpu in found))
-        for name, found in times.items()
+        name: (min(wall for wall, _ in samples), min(cpu for _, cpu in samples))
+        for name, samples in times.items()
     }
 
 

@@ -35,18 +35,18 @@ def main(argv: list[str] | None = None) -> int:
     cpus = use_cpus(options.threads)
     # The libraries read their number of threads when they are imported.
     registry = importlib.import_module("benchmarks.registry")
-    found = registry.groups()
+    groups = registry.groups()
     if options.list:
-        for group in found.values():
+        for group in groups.values():
             print(f"{group.name}: {', '.join(group.rows)}")
         return 0
     try:
-        wanted = registry.select(found, options.only or found)
+        selected = registry.select(groups, options.only or groups)
     except ValueError as error:
         parser.error(str(error))
     rows: list[Row] = []
     failed = []
-    for group, name in wanted:
+    for group, name in selected:
         print(f"measuring {group.name}/{name} ...", file=sys.stderr, flush=True)
         rounds = options.process_rounds if name in group.slow else options.rounds
         try:

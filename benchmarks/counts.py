@@ -108,19 +108,19 @@ def read(group: str) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
-def write(group: str, found: Mapping[str, Any]) -> None:
+def write(group: str, rows: Mapping[str, Any]) -> None:
     """Put the counts of a group on file, a line for each expression."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    lines = [f'"{name}": {json.dumps(row)}' for name, row in sorted(found.items())]
+    lines = [f'"{name}": {json.dumps(row)}' for name, row in sorted(rows.items())]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (FOLDER / f"{group}.json").write_text(text, encoding="utf-8")
 
 
-def differences(group: str, found: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+def differences(group: str, current: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """In words what a group's counts on file and those found do not share."""
     out = []
-    for name in sorted({*found, *before}):
-        new, old = found.get(name), before.get(name)
+    for name in sorted({*current, *before}):
+        new, old = current.get(name), before.get(name)
         if name.startswith("standard library of") and (new is None or old is None):
             continue  # the file was written by another version of Python
         if new is None or old is None:
@@ -143,16 +143,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", help="groups")
     parser.add_argument("--write", action="store_true", help="put the counts on file")
     options = parser.parse_args(argv)
-    told = []
+    changes = []
     for name in options.only or [*registry.names(), IMPORT]:
-        found = imported() if name == IMPORT else count_group(name)
+        current = imported() if name == IMPORT else count_group(name)
         if options.write:
-            write(name, found)
+            write(name, current)
         else:
-            told += differences(name, found, read(name))
+            changes += differences(name, current, read(name))
     if not options.write:
-        print("\n".join(told) if told else "all counts are those on file")
-    return 1 if told else 0
+        print("\n".join(changes) if changes else "all counts are those on file")
+    return 1 if changes else 0
 
 
 if __name__ == "__main__":

@@ -209,35 +209,35 @@ def derivatives(m: Any) -> Callable[[], Any]:
         h = np.float32(1e-2)
         errors = []
         for g, d in ((total, gradient), (lambda x: np_.vdot(gradient(x), direction), None)):
-            slope = np_.vdot((d or m.grad(g))(x), direction)
+            derivative = np_.vdot((d or m.grad(g))(x), direction)
             differences = (g(x + h * direction) - g(x - h * direction)) / (2 * h)
-            errors.append(float(abs(slope - differences)))
+            errors.append(float(abs(derivative - differences)))
         return max(errors)
 
     def run() -> Any:
-        found = []
+        gradient_errors = []
         for shape in ((3,), (2, 3), (4, 2, 3)):
             x = _values(*shape)
-            found.append(checked(lambda x: np_.cross(x, x[..., ::-1] + 1), x))
+            gradient_errors.append(checked(lambda x: np_.cross(x, x[..., ::-1] + 1), x))
         for shape in ((3, 4, 2), (2, 4, 3)):
             axis = shape.index(3)
-            found.append(
+            gradient_errors.append(
                 checked(lambda x, axis=axis: np_.cross(x, x + 1, axis=axis), _values(*shape))
             )
         x = _values(2, 3, 2)
         for axis in (None, 0, 1, 2, -1, (0, 2)):
             for keep in (False, True):
                 function = lambda x, axis=axis, keep=keep: np_.prod(x, axis, keepdims=keep)  # noqa: E731
-                found.append(checked(function, x))
+                gradient_errors.append(checked(function, x))
         for first, second in (((3,), (2,)), ((2, 3), (2,)), ((2,), (2, 2)), ((2, 2), (3, 2))):
             other = _values(*second)
             function = lambda x, other=other: np_.kron(x, other)  # noqa: E731
-            found.append(checked(function, _values(*first)))
+            gradient_errors.append(checked(function, _values(*first)))
         deep = lambda x: np_.sin(x) * np_.sum(x**3)  # noqa: E731
         for _ in range(3):
             deep = m.jacobian(deep) if hasattr(m, "jacobian") else m.jacrev(deep)
-            found.append(float(np_.sum(deep(_values(3)))))
-        return np.asarray(found)
+            gradient_errors.append(float(np_.sum(deep(_values(3)))))
+        return np.asarray(gradient_errors)
 
     return run
 

@@ -58,14 +58,14 @@ def read(name: str) -> list[dict[str, str]]:
 def figures() -> list[Figure]:
     """The chosen figures, and the cold start."""
     rows = {(row["work"], row["peer"]): row for row in read("headline.csv")}
-    found = [
+    figures_of_tables = [
         Figure(work, rows[work, peer]["accnp ms"], peer, rows[work, peer]["peer ms"],
                float(rows[work, peer]["ratio"]))
         for work, peer in CHOSEN
     ]  # fmt: skip
     cold = {row["program in a fresh process"]: row["wall ms"] for row in read("cold.csv")}
     ours, theirs = cold["accnp, empty cache"], cold["JAX jit"]
-    return [*found, Figure(COLD, ours, "JAX jit", theirs, float(ours) / float(theirs))]
+    return [*figures_of_tables, Figure(COLD, ours, "JAX jit", theirs, float(ours) / float(theirs))]
 
 
 def table() -> str:
@@ -85,8 +85,8 @@ def readme() -> str:
 
 def chart() -> str:
     """Bars of how many times as fast accnp is as the peer, on a logarithmic scale around 1."""
-    found = figures()
-    height = TOP + ROW * len(found) + 34
+    bars = figures()
+    height = TOP + ROW * len(bars) + 34
     middle = LABELS + 90
     unit = (WIDTH - 50 - middle) / math.log2(LARGEST)
     parts = [
@@ -105,7 +105,7 @@ def chart() -> str:
             f'<text x="{x:.1f}" y="{height - 12}" text-anchor="middle" fill="#475569">'
             f"{2.0**exponent:g}×</text>"
         )
-    for i, figure in enumerate(found):
+    for i, figure in enumerate(bars):
         y, length = TOP + ROW * i, math.log2(1 / figure.ratio) * unit
         color = "#2563eb" if length >= 0 else "#dc2626"
         label = re.sub("`", "", figure.work).partition(":")[0]

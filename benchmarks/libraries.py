@@ -124,7 +124,9 @@ def flax_linen() -> Step:
     model = Model()
     x, labels = jnp.asarray(INPUTS), jnp.asarray(CLASSES)
     params = model.init(jax.random.key(0), x, False)["params"]
-    made = train_state.TrainState.create(apply_fn=model.apply, params=params, tx=optax.adam(1e-3))
+    initial = train_state.TrainState.create(
+        apply_fn=model.apply, params=params, tx=optax.adam(1e-3)
+    )
 
     @jax.jit
     def step(state: Any, key: Any, x: Any, labels: Any) -> Any:
@@ -137,7 +139,7 @@ def flax_linen() -> Step:
         value, gradient = jax.value_and_grad(loss)(state.params)
         return state.apply_gradients(grads=gradient), value
 
-    state, key = [made], jax.random.key(1)
+    state, key = [initial], jax.random.key(1)
 
     def run() -> Any:
         state[0], value = step(state[0], key, x, labels)
@@ -189,10 +191,10 @@ def numpyro_nuts() -> Step:
 
     def model(x: Any, y: Any) -> None:
         intercept = numpyro.sample("intercept", dist.Normal(0, 5))
-        slopes = numpyro.sample("slopes", dist.Normal(0, 1).expand([8]).to_event(1))
+        coefficients = numpyro.sample("slopes", dist.Normal(0, 1).expand([8]).to_event(1))
         scale = numpyro.sample("scale", dist.HalfNormal(2))
         with numpyro.plate("data", len(x)):
-            numpyro.sample("y", dist.Normal(intercept + x @ slopes, scale), obs=y)
+            numpyro.sample("y", dist.Normal(intercept + x @ coefficients, scale), obs=y)
 
     chain = MCMC(NUTS(model), num_warmup=200, num_samples=200, progress_bar=False)
     x, y = jnp.asarray(INPUTS[:, :8]), jnp.asarray(TARGETS[:, 0])
@@ -215,10 +217,10 @@ def numpyro_svi() -> Step:
     from numpyro.infer.autoguide import AutoNormal
 
     def model(x: Any, y: Any) -> None:
-        slopes = numpyro.sample("slopes", dist.Normal(0, 1).expand([8]).to_event(1))
+        coefficients = numpyro.sample("slopes", dist.Normal(0, 1).expand([8]).to_event(1))
         scale = numpyro.sample("scale", dist.HalfNormal(2))
         with numpyro.plate("data", len(x)):
-            numpyro.sample("y", dist.Normal(x @ slopes, scale), obs=y)
+            numpyro.sample("y", dist.Normal(x @ coefficients, scale), obs=y)
 
     x, y = jnp.asarray(INPUTS[:, :8]), jnp.asarray(TARGETS[:, 0])
     svi = SVI(model, AutoNormal(model), numpyro.optim.Adam(0.01), Trace_ELBO())

@@ -22,13 +22,13 @@ LOOP = 2000  # messages of a loop
 def fastest(call: Callable[[], Any], count: int, runs: int) -> float:
     """Return the seconds of one of `count` calls, at best of several runs."""
     call()
-    found = []
+    times = []
     for _ in range(runs):
         start = time.perf_counter()
         for _ in range(count):
             call()
-        found.append((time.perf_counter() - start) / count)
-    return min(found)
+        times.append((time.perf_counter() - start) / count)
+    return min(times)
 
 
 def mpi_case(case: str) -> float:

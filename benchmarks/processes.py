@@ -55,15 +55,15 @@ def _started(command: Sequence[str], processor: int | None = None) -> subprocess
 
 def _seconds(started: Sequence[subprocess.Popen[str]]) -> list[float]:
     """The numbers that programs print; nan where one fails."""
-    found = []
+    times = []
     for program in started:
         try:
             out = program.communicate(timeout=180)[0]
         except subprocess.TimeoutExpired:
             program.kill()
             out = ""
-        found += [float(x) for x in re.findall(r"^seconds (\S+)$", out, re.MULTILINE)]
-    return found or [float("nan")]
+        times += [float(x) for x in re.findall(r"^seconds (\S+)$", out, re.MULTILINE)]
+    return times or [float("nan")]
 
 
 def _port() -> str:
@@ -92,10 +92,10 @@ def run_alone(library: str, case: str) -> float:
 
 def measure(rounds: int) -> dict[tuple[str, str], float]:
     """Return the seconds of each case and system."""
-    found: dict[tuple[str, str], float] = {}
+    fastest: dict[tuple[str, str], float] = {}
 
     def note(case: str, system: str, seconds: float) -> None:
-        found[case, system] = min(found.get((case, system), float("inf")), seconds)
+        fastest[case, system] = min(fastest.get((case, system), float("inf")), seconds)
         print(f"{case:20} {system:12} {seconds * 1e6:12.1f} us", flush=True)
 
     for _ in range(rounds):
@@ -109,15 +109,15 @@ def measure(rounds: int) -> dict[tuple[str, str], float]:
             for library in ("accnp", "jax"):
                 note(case, library, run(library, case))
                 note(case, f"{library} alone", run_alone(library, case))
-    return found
+    return fastest
 
 
-def write(found: dict[tuple[str, str], float]) -> None:
+def write(times: dict[tuple[str, str], float]) -> None:
     """Write the data file."""
     with DATA.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["case", "system", "us"])
-        table.writerows([[*key, f"{seconds * 1e6:.2f}"] for key, seconds in found.items()])
+        table.writerows([[*key, f"{seconds * 1e6:.2f}"] for key, seconds in times.items()])
 
 
 def read() -> dict[tuple[str, str], float]:
@@ -132,16 +132,18 @@ def _time(us: float | None) -> str:
     return f"{us:.1f} µs" if us < 100 else f"{us:.0f} µs" if us < 1000 else f"{us / 1000:.1f} ms"
 
 
-def lines(found: dict[tuple[str, str], float]) -> str:
+def lines(times_by_case: dict[tuple[str, str], float]) -> str:
     """Return the tables of the page."""
     rows = ["| Message | mpi4py | accnp | JAX with gloo |", "|---|---:|---:|---:|"]
     for case in (*MESSAGES, *LOOPS):
-        if (case, "accnp") not in found:
+        if (case, "accnp") not in times_by_case:
             continue
         raw = case.replace("loop", "8")
-        times = [found.get(key) for key in ((raw, "mpi4py"), (case, "accnp"), (case, "jax"))]
+        times = [
+            times_by_case.get(key) for key in ((raw, "mpi4py"), (case, "accnp"), (case, "jax"))
+        ]
         rows.append(f"| {TITLES[case]} | {' | '.join(map(_time, times))} |")
-    if not any(key[1] == "jax alone" for key in found):
+    if not any(key[1] == "jax alone" for key in times_by_case):
         return "\n".join(rows) + "\n"
     rows += [
         "",
@@ -149,10 +151,10 @@ def lines(found: dict[tuple[str, str], float]) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for case in WORK:
-        if (case, "jax alone") not in found:
+        if (case, "jax alone") not in times_by_case:
             continue
-        ours, alone = found[case, "accnp"], found[case, "accnp alone"]
-        theirs, their = found[case, "jax"], found[case, "jax alone"]
+        ours, alone = times_by_case[case, "accnp"], times_by_case[case, "accnp alone"]
+        theirs, their = times_by_case[case, "jax"], times_by_case[case, "jax alone"]
         rows.append(
             f"| {TITLES[case]} | {_time(ours)} | {_time(alone)} | {alone / ours:.2f} | "
             f"{_time(theirs)} | {their / theirs:.2f} |"
@@ -160,7 +162,7 @@ def lines(found: dict[tuple[str, str], float]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def chart(found: dict[tuple[str, str], float]) -> str:
+def chart(times: dict[tuple[str, str], float]) -> str:
     """Return the chart of weak scaling, as SVG."""
     width, left, top, row, bar = 780, 300, 60, 30, 18
     scale = 420.0
@@ -168,7 +170,7 @@ def chart(found: dict[tuple[str, str], float]) -> str:
     y = top
     for case, title in (("stencil", "stencil, 2048×2048 each"), ("mlp", "MLP, 256 examples each")):
         for library, color in (("accnp", "#1f6f8b"), ("jax", "#808080")):
-            value = found[case, f"{library} alone"] / found[case, library]
+            value = times[case, f"{library} alone"] / times[case, library]
             name = f"{title}, {'accnp' if library == 'accnp' else 'JAX with gloo'}"
             parts += [
                 f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{name}</text>',
@@ -195,13 +197,13 @@ def chart(found: dict[tuple[str, str], float]) -> str:
 
 def render() -> None:
     """Write the tables of the page and the chart from the data file."""
-    found = read()
+    times = read()
     text = PAGE.read_text(encoding="utf-8")
-    new = f"{BEGIN}{lines(found)}{END}"
+    new = f"{BEGIN}{lines(times)}{END}"
     text = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: new, text, flags=re.DOTALL)
     PAGE.write_text(text, encoding="utf-8")
-    if all((case, f"{m} alone") in found for case in WORK for m in ("accnp", "jax")):
-        CHART.write_text(chart(found), encoding="utf-8")
+    if all((case, f"{m} alone") in times for case in WORK for m in ("accnp", "jax")):
+        CHART.write_text(chart(times), encoding="utf-8")
 
 
 def main() -> None:

@@ -112,8 +112,8 @@ def train_step(m: Any) -> Made:
     """One step of gradient descent of a network 784-512-10 on 128 pictures."""
 
     def step(p: Any, x: Any, labels: Any) -> Any:
-        value, slope = m.value_and_grad(lambda p: _cross_entropy(m, p, x, labels))(p)
-        return m.tree_util.tree_map(lambda a, g: a - 0.1 * g, p, slope), value
+        value, gradient = m.value_and_grad(lambda p: _cross_entropy(m, p, x, labels))(p)
+        return m.tree_util.tree_map(lambda a, g: a - 0.1 * g, p, gradient), value
 
     return step, (_network(784, 512, 10), normal(3, 128, 784), np.arange(128, dtype=np.int32) % 10)
 
@@ -122,8 +122,8 @@ def per_example(m: Any) -> Made:
     """The gradient of each of 128 examples, in the weights of a network 64-128-10."""
 
     def slopes(p: Any, x: Any, labels: Any) -> Any:
-        slope = m.grad(lambda p, x, label: _cross_entropy(m, p, x, label))
-        return m.vmap(slope, in_axes=(None, 0, 0))(p, x, labels)
+        gradient = m.grad(lambda p, x, label: _cross_entropy(m, p, x, label))
+        return m.vmap(gradient, in_axes=(None, 0, 0))(p, x, labels)
 
     return slopes, (_network(64, 128, 10), normal(3, 128, 64), np.arange(128, dtype=np.int32) % 10)
 

@@ -31,10 +31,10 @@ def names() -> list[str]:
     return ["main", *[p.stem.removeprefix("rows_") for p in sorted(here.glob("rows_*.py"))]]
 
 
-def groups(wanted: Iterable[str] | None = None) -> dict[str, Group]:
+def groups(selected: Iterable[str] | None = None) -> dict[str, Group]:
     """The groups of these names (all of them if None); only their files are imported."""
     out = {}
-    for name in names() if wanted is None else wanted:
+    for name in names() if selected is None else selected:
         module = importlib.import_module(
             "benchmarks." + ("rows" if name == "main" else f"rows_{name}")
         )
@@ -44,16 +44,16 @@ def groups(wanted: Iterable[str] | None = None) -> dict[str, Group]:
     return out
 
 
-def select(found: dict[str, Group], wanted: Iterable[str]) -> list[tuple[Group, str]]:
+def select(groups_by_name: dict[str, Group], words: Iterable[str]) -> list[tuple[Group, str]]:
     """The rows that any of the words names: a group, a row, a row of a group as in `sort/unique`,
     or a pattern such as `sort*` of any of these.
 
     Raises:
         ValueError: a word names nothing.
     """
-    every = [(group, name) for group in found.values() for name in group.rows]
+    every = [(group, name) for group in groups_by_name.values() for name in group.rows]
     out: list[tuple[Group, str]] = []
-    for word in wanted:
+    for word in words:
         fits = [
             (group, name)
             for group, name in every
@@ -63,7 +63,7 @@ def select(found: dict[str, Group], wanted: Iterable[str]) -> list[tuple[Group, 
             )
         ]
         if not fits:
-            known = "; ".join(f"{g.name}: {', '.join(g.rows)}" for g in found.values())
+            known = "; ".join(f"{g.name}: {', '.join(g.rows)}" for g in groups_by_name.values())
             raise ValueError(f"no such row or group; got {word!r}; known are {known}")
         out += [pair for pair in fits if pair not in out]
     return out

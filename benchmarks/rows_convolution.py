@@ -36,9 +36,9 @@ def _line(n: int, taps: int) -> Callable[[Any], Made]:
 
 def _pool(shape: tuple[int, ...], name: str, window: Any, strides: Any) -> Callable[[Any], Made]:
     def make(m: Any) -> Made:
-        init, fold = (-m.numpy.inf, m.lax.max) if name == "max" else (0.0, m.lax.add)
+        init, reducer = (-m.numpy.inf, m.lax.max) if name == "max" else (0.0, m.lax.add)
         padding = "VALID" if window == strides else "SAME"
-        f = lambda x: m.lax.reduce_window(x, init, fold, window, strides, padding)  # noqa: E731
+        f = lambda x: m.lax.reduce_window(x, init, reducer, window, strides, padding)  # noqa: E731
         return f, (normal(0, *shape),)
 
     return make

@@ -123,9 +123,9 @@ def loops(rounds: int) -> list[Row]:
     """Programs with loops under `jit`, against JAX's `jit`."""
     timings = {}
     for name in LOOPS:
-        found = PROGRAMS[name].calls()
-        PROGRAMS[name].check(found)
-        calls = {"ours": found["accnp"], "JAX": found["jax"]}
+        functions = PROGRAMS[name].calls()
+        PROGRAMS[name].check(functions)
+        calls = {"ours": functions["accnp"], "JAX": functions["jax"]}
         timings[name] = paced(calls, rounds, seconds=1.5)
     return [together("loops: geometric mean over programs", 0.5, timings)]
 

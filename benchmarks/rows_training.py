@@ -21,8 +21,8 @@ def descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
     """One step of gradient descent: new parameters and the loss."""
 
     def step(p: Any, *examples: Any) -> Any:
-        value, slope = m.value_and_grad(loss)(p, *examples)
-        return m.tree_util.tree_map(lambda a, g: a - 0.01 * g, p, slope), value
+        value, gradient = m.value_and_grad(loss)(p, *examples)
+        return m.tree_util.tree_map(lambda a, g: a - 0.01 * g, p, gradient), value
 
     return step
 

@@ -102,8 +102,8 @@ def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
     length = int(near.sum(1).max()) + 3
     lists = np.full((_PARTICLES, length), _PARTICLES, np.int32)
     for i in range(_PARTICLES):
-        found = np.flatnonzero(near[i])
-        lists[i, : found.size] = found
+        neighbours = np.flatnonzero(near[i])
+        lists[i, : neighbours.size] = neighbours
 
     def program(m: Any) -> Callable[[], Any]:
         displacement = _displacement(m, box)
@@ -166,9 +166,9 @@ def electrons(m: Any) -> Callable[[], Any]:
             tried = x + 0.3 * m.random.normal(first, x.shape, "float32")
             new = batched(p, tried)
             chance = np_.exp(2.0 * (new - old))
-            taken = m.random.uniform(second, (walkers,), "float32") < chance
-            state = np_.where(taken[:, None], tried, x), np_.where(taken, new, old)
-            return state, np_.mean(taken.astype("float32"))
+            accepted = m.random.uniform(second, (walkers,), "float32") < chance
+            state = np_.where(accepted[:, None], tried, x), np_.where(accepted, new, old)
+            return state, np_.mean(accepted.astype("float32"))
 
         (x, _), _ = m.lax.scan(move, (x, batched(p, x)), m.random.split(key, 10))
         local = m.vmap(lambda x: kinetic(p, x) + potential(x))(x)
@@ -205,8 +205,8 @@ def spins(m: Any) -> Callable[[], Any]:
             site = m.random.randint(first, (chains,), 0, sites)
             tried = s.at[np_.arange(chains), site].multiply(-1.0)
             new = log_psi(p, tried)
-            taken = m.random.uniform(second, (chains,), "float32") < np_.exp(2.0 * (new - old))
-            return (np_.where(taken[:, None], tried, s), np_.where(taken, new, old)), s
+            accepted = m.random.uniform(second, (chains,), "float32") < np_.exp(2.0 * (new - old))
+            return (np_.where(accepted[:, None], tried, s), np_.where(accepted, new, old)), s
 
         _, samples = m.lax.scan(flip, (s, log_psi(p, s)), m.random.split(key, 32))
         x = samples[::8].reshape(-1, sites)
@@ -325,9 +325,9 @@ def adjoint(points: int = 40) -> Callable[[Any], Callable[[], Any]]:
                 "hunters": -p["c"] * hunters + p["d"] * prey * hunters,
             }
 
-        def combined(y: Any, h: Any, weights: tuple[float, ...], slopes: tuple[Any, ...]) -> Any:
+        def combined(y: Any, h: Any, weights: tuple[float, ...], stages: tuple[Any, ...]) -> Any:
             return m.tree.map(
-                lambda y, *k: y + h * sum(w * k for w, k in zip(weights, k) if w), y, *slopes
+                lambda y, *k: y + h * sum(w * k for w, k in zip(weights, k) if w), y, *stages
             )
 
         def solve(f: Callable[[Any], Any], y: Any, start: Any, stop: Any) -> Any:
@@ -385,14 +385,14 @@ def adjoint(points: int = 40) -> Callable[[Any], Callable[[], Any]]:
             ys = saved(y, p)
             return ys, (ys, p)
 
-        def backward(kept: Any, cotangents: Any) -> Any:
-            ys, p = kept
+        def backward(residuals: Any, cotangents: Any) -> Any:
+            ys, p = residuals
 
             def f(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
                 y, a, _ = state
-                slope, pull = m.vjp(field, y, p)
+                derivative, pull = m.vjp(field, y, p)
                 ay, ap = pull(a)
-                return slope, m.tree.map(lambda x: -x, ay), m.tree.map(lambda x: -x, ap)
+                return derivative, m.tree.map(lambda x: -x, ay), m.tree.map(lambda x: -x, ap)
 
             def retreat(state: tuple[Any, Any], k: Any) -> tuple[tuple[Any, Any], None]:
                 a, ap = state

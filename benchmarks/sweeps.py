@@ -71,8 +71,8 @@ def _levels(m: Any) -> Callable[..., Any]:
         (c, d), (w0, w1, u0, u1, forcing) = above, level
         a, b = -0.25 * w0, 1.0 + 0.25 * (w0 + w1)
         scale = 1.0 / (b - c * a)
-        found = 0.25 * w1 * scale, (forcing + 0.5 * (u1 - u0) - d * a) * scale
-        return found, found
+        corrections = 0.25 * w1 * scale, (forcing + 0.5 * (u1 - u0) - d * a) * scale
+        return corrections, corrections
 
     def up(below: Any, level: tuple[Any, Any]) -> tuple[Any, Any]:
         c, d = level

@@ -45,8 +45,8 @@ def test_train_step(benchmark, library_):
 
     @library_.jit
     def step(params, x, y):
-        slope = library_.grad(loss)(params, x, y)
-        return library_.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, slope)
+        gradient = library_.grad(loss)(params, x, y)
+        return library_.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, gradient)
 
     params = {"w1": array(64, 128), "b1": array(128), "w2": array(128, 10)}
     x, y = array(256, 64), array(256, 10)

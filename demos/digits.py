@@ -68,8 +68,8 @@ def loss(params: Params, x: Any, labels: Any) -> Any:
 
 def sgd(params: Params, x: Any, labels: Any, rate: float = RATE) -> tuple[Params, Any]:
     """One step down the gradient: new parameters and the loss before the step."""
-    value, slope = anp.value_and_grad(loss)(params, x, labels)
-    return anp.tree.map(lambda p, g: p - rate * g, params, slope), value
+    value, gradient = anp.value_and_grad(loss)(params, x, labels)
+    return anp.tree.map(lambda p, g: p - rate * g, params, gradient), value
 
 
 @anp.jit

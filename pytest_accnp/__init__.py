@@ -108,10 +108,10 @@ def pytest_fixture_setup(
     outcome = yield
     if fixturedef.argname != "benchmark" or outcome.excinfo is not None:
         return
-    made = sys.modules.get("pytest_benchmark.fixture")
+    benchmark_module = sys.modules.get("pytest_benchmark.fixture")
     fixture = outcome.get_result()
-    if made is not None and type(fixture) is made.BenchmarkFixture:
-        fixture.__class__ = _waiting_fixture(made.BenchmarkFixture)
+    if benchmark_module is not None and type(fixture) is benchmark_module.BenchmarkFixture:
+        fixture.__class__ = _waiting_fixture(benchmark_module.BenchmarkFixture)
         fixture.accnp_node = request.node
 
 
@@ -152,10 +152,10 @@ def _waiting_fixture(base: Any) -> type:
                 )
 
             def again(function: Any) -> None:
-                found = (setup() if setup is not None else None) or (args, kwargs or {})
-                function(*found[0], **found[1])
+                arguments = (setup() if setup is not None else None) or (args, kwargs or {})
+                function(*arguments[0], **arguments[1])
                 if teardown is not None:
-                    teardown(*found[0], **found[1])
+                    teardown(*arguments[0], **arguments[1])
 
             once = rounds == 1 and iterations == 1 and not warmup_rounds
             return _timed(self, target, measure, None if once else again)
@@ -221,10 +221,10 @@ def accnp_compare(request: pytest.FixtureRequest) -> Callable[..., Measurement]:
         **options: Any,
     ) -> Measurement:
         support = _support()
-        found = support.compare(f, args, peers, rtol, atol, quick, options)
+        comparison = support.compare(f, args, peers, rtol, atol, quick, options)
         if not quick:
-            request.node.user_properties.append((COMPARED, support.lines(found)))
-        return found
+            request.node.user_properties.append((COMPARED, support.lines(comparison)))
+        return comparison
 
     return compare
 

@@ -90,14 +90,14 @@ def _keep_share(session, items):
         alone = getattr(x.module, "BY_LLVM", False) or "by_llvm" in x.fixturenames
         if every or not alone:
             functions.setdefault(x.nodeid.partition("[")[0], []).append(x)
-    kept = []
+    share = []
     for name, cases in functions.items():
         if crc32(name.encode()) % n == k:
             step = min(m, len(cases))
-            kept += cases[r % step :: step]
-    chosen = set(kept)
+            share += cases[r % step :: step]
+    chosen = set(share)
     session.config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
-    items[:] = kept
+    items[:] = share
 
 
 def pytest_collection_finish():

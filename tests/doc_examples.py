@@ -76,8 +76,8 @@ class Page:
         self.text = path.read_text(encoding="utf-8")
         parser = doctest.DocTestParser()
         self.blocks = [
-            [Example(e.source, e.want) for e in parser.get_examples(textwrap.dedent(found[2]))]
-            for found in BLOCK.finditer(self.text)
+            [Example(e.source, e.want) for e in parser.get_examples(textwrap.dedent(match[2]))]
+            for match in BLOCK.finditer(self.text)
         ]
 
     def run(self) -> None:
@@ -93,9 +93,9 @@ class Page:
         """The text of the page with the outputs of this run."""
         blocks = iter(self.blocks)
 
-        def block(found: re.Match[str]) -> str:
+        def block(match: re.Match[str]) -> str:
             lines = "\n".join(example.text().rstrip("\n") for example in next(blocks))
-            return textwrap.indent(f"```pycon\n{lines}\n```", found[1])
+            return textwrap.indent(f"```pycon\n{lines}\n```", match[1])
 
         return BLOCK.sub(block, self.text)
 

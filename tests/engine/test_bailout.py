@@ -24,9 +24,9 @@ def native_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run = bailout.Bailout.run
 
     def counted(self: bailout.Bailout, leaves: Any, first: int) -> Any:
-        found = run(self, leaves, first)
-        stops.append(found[0])
-        return found
+        outcome = run(self, leaves, first)
+        stops.append(outcome[0])
+        return outcome
 
     monkeypatch.setattr(bailout.Bailout, "run", counted)
     return stops
@@ -76,8 +76,8 @@ def test_scan(bad: list[int], reverse: bool, native_runs: list[int]) -> None:
     seen: list[float] = []
     call = accnp.jit(lambda x, b: scanned(x, b, seen, reverse))
     (n, s, v), (first, second) = call(X, jnp.array([*bad, -1], jnp.int32))
-    want = expected(X, bad, reverse)
-    for actual, value in zip((s, v, first, second, seen), want, strict=True):
+    references = expected(X, bad, reverse)
+    for actual, value in zip((s, v, first, second, seen), references, strict=True):
         np.testing.assert_allclose(np.asarray(actual), value, rtol=1e-5, atol=1e-5)
     assert n == 20
     # One native run up to each turn that calls Python, and one after the last of them.
@@ -196,10 +196,10 @@ def test_effects_keep_their_order() -> None:
 
 def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
     """The check is in the loop and in its derivative; the bits are those without it."""
-    told: list[float] = []
+    reported: list[float] = []
 
     def tell(s: Any) -> Any:
-        accnp.debug.callback(lambda v: told.append(float(v)), s)
+        accnp.debug.callback(lambda v: reported.append(float(v)), s)
         return s
 
     def run(a: Any, x: Any, checked: bool) -> Any:
@@ -210,12 +210,18 @@ def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
         return lax.scan(body, jnp.float32(0), x)[1].sum()
 
     rows = jnp.asarray(X[:, 0])
-    slope = accnp.jit(accnp.value_and_grad(run, (0, 1)), static_argnums=2)
-    np.testing.assert_array_equal(slope(0.5, rows, True)[0], slope(0.5, rows, False)[0])
-    for actual, want in zip(slope(0.5, rows, True)[1], slope(0.5, rows, False)[1], strict=True):
-        np.testing.assert_array_equal(actual, want)
+    value_and_gradients = accnp.jit(accnp.value_and_grad(run, (0, 1)), static_argnums=2)
+    np.testing.assert_array_equal(
+        value_and_gradients(0.5, rows, True)[0], value_and_gradients(0.5, rows, False)[0]
+    )
+    for actual, unrolled in zip(
+        value_and_gradients(0.5, rows, True)[1],
+        value_and_gradients(0.5, rows, False)[1],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(actual, unrolled)
     assert native_runs
-    assert not told
+    assert not reported
 
 
 def test_loops_after_a_failed_check_are_skipped(native_runs: list[int]) -> None:

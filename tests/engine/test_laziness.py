@@ -169,9 +169,9 @@ def test_threads_read_one_pending_graph():
         total = parts[0]
         for p in parts[1:]:
             total = jnp.sin(total) + p
-        found, errors = [], []
+        values, errors = [], []
 
-        def read_values(y=total, parts=parts, found=found, errors=errors):
+        def read_values(y=total, parts=parts, found=values, errors=errors):
             try:
                 for p in parts:
                     np.asarray(p)
@@ -185,7 +185,7 @@ def test_threads_read_one_pending_graph():
         for t in threads:
             t.join()
         assert not errors
-        assert len(set(found)) == 1
+        assert len(set(values)) == 1
 
 
 def test_waiting_for_ready_values_is_fast():

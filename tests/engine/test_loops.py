@@ -103,12 +103,12 @@ def test_views_of_ready_arrays_are_copied_on_demand():
 
 def traces_of(run):
     """How often functions are traced in each of three calls."""
-    found = []
+    counts = []
     for _ in range(3):
         before = trace_counters["traces"]
         run()
-        found.append(trace_counters["traces"] - before)
-    return found
+        counts.append(trace_counters["traces"] - before)
+    return counts
 
 
 def test_bodies_are_traced_once():

@@ -86,9 +86,9 @@ def peak(f, *arrays):
     empty = pool.empty
 
     def counted(nbytes):
-        found = empty(nbytes)
+        block = empty(nbytes)
         most[0] = max(most[0], pool.pool_stats()["live_bytes"] - before)
-        return found
+        return block
 
     places = [m for m in (pool, engine.execute, engine.table) if getattr(m, "empty", None) is empty]
     with pytest.MonkeyPatch.context() as patch:
@@ -149,9 +149,9 @@ def test_maps_overwrite_dead_operands(name):
     steps = plan_of(lambda x: f(jnp, x), X).steps
     over = [t for s in steps if s.alike for t in s.updated_slots]
     assert len(over) == count
-    assert all(taken for *_, taken in over)
-    found = np.asarray(accnp.jit(lambda x: f(jnp, x))(jnp.asarray(X)))
-    np.testing.assert_allclose(found, f(np, X), rtol=1e-4, atol=1e-4)
+    assert all(in_place for *_, in_place in over)
+    actual = np.asarray(accnp.jit(lambda x: f(jnp, x))(jnp.asarray(X)))
+    np.testing.assert_allclose(actual, f(np, X), rtol=1e-4, atol=1e-4)
 
 
 STEP = accnp.jit(lambda p, g: p - 0.1 * g, donate_argnums=0)
@@ -226,11 +226,11 @@ def test_eager_maps_keep_referenced_operands(name):
     hold, expected = HELD[name]
     for _ in range(3):
         x = jnp.asarray(X).block_until_ready()
-        held = hold(x)
+        reference = hold(x)
         y = x * 2 + 1
         del x
         np.testing.assert_allclose(np.asarray(y), X * 2 + 1, rtol=1e-6)
-        np.testing.assert_allclose(np.asarray(held), expected, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(reference), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*EAGER, "itself twice"])
@@ -241,9 +241,11 @@ def test_operands_referenced_elsewhere_survive_cached_plans(name):
         y = f(jnp.asarray(x))  # nobody holds the operand
         expected = np.array(y)
     for _ in range(3):
-        held = jnp.asarray(x).block_until_ready()
-        np.testing.assert_array_equal(np.asarray(f(held)).view(np.int32), expected.view(np.int32))
-        np.testing.assert_array_equal(np.asarray(held).view(np.int32), x.view(np.int32))
+        referenced = jnp.asarray(x).block_until_ready()
+        np.testing.assert_array_equal(
+            np.asarray(f(referenced)).view(np.int32), expected.view(np.int32)
+        )
+        np.testing.assert_array_equal(np.asarray(referenced).view(np.int32), x.view(np.int32))
 
 
 ELSEWHERE = {
@@ -259,12 +261,14 @@ ELSEWHERE = {
 def test_operands_read_elsewhere_are_kept(name):
     plan = plan_of(ELSEWHERE[name], X)
     first = plan.steps[0]
-    taken = [t for s in plan.steps if s is not first for t in getattr(s, "updated_slots", ())]
+    updated = [t for s in plan.steps if s is not first for t in getattr(s, "updated_slots", ())]
     source = [slot for slot, _ in getattr(first, "allocs", ())]
-    assert not [t for t in taken if t[1] in source and t[3]]
-    found = accnp.jit(ELSEWHERE[name])(jnp.asarray(X))
+    assert not [t for t in updated if t[1] in source and t[3]]
+    actual = accnp.jit(ELSEWHERE[name])(jnp.asarray(X))
     expected = ELSEWHERE[name](jnp.asarray(X))
-    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)], strict=True):
+    for a, b in zip(
+        *[v if isinstance(v, tuple) else (v,) for v in (actual, expected)], strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 

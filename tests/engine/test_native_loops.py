@@ -90,9 +90,9 @@ def test_elementwise_loops_match_jax(name, block, monkeypatch):
     expected = jax.jit(ELEMENTWISE[name](jax))(X)
     for a, b in zip(jnp.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
-    found = kernels(ELEMENTWISE[name](jnp), X)
+    loop_kernels = kernels(ELEMENTWISE[name](jnp), X)
     if block is not None and name not in ("unchanged", "no step"):
-        assert any("for u in range(lo, hi)" in k.source for k in found)
+        assert any("for u in range(lo, hi)" in k.source for k in loop_kernels)
     engine._plans.clear()
 
 
@@ -210,13 +210,13 @@ SHARED: dict[str, Callable] = {
 def test_threads_share_large_kernels_inside_a_loop(name):
     x = jnp.asarray(np.random.default_rng(0).uniform(0.1, 1, (401, 401)).astype(np.float32))
     f = SHARED[name]
-    found = []
+    runs = []
     for n in (1, 2, 3):
         with jnp.threads(n):
             assert any("parallel_for(" in k.source for k in kernels(f, x)) == (n > 1)
-            found.append([np.asarray(y) for y in jax.tree.leaves(jnp.jit(lambda x: f(x))(x))])
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
+            runs.append([np.asarray(y) for y in jax.tree.leaves(jnp.jit(lambda x: f(x))(x))])
+    for other in runs[1:]:
+        for a, b in zip(runs[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -255,16 +255,16 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
 
     def loop(n):
         x = np.linspace(-1, 1, n * 3, dtype=np.float32).reshape(n, 3)
-        found, eager = jnp.jit(f)(x), f(jnp.asarray(x))
-        for a, b in zip(found, eager, strict=True):
+        compiled, eager = jnp.jit(f)(x), f(jnp.asarray(x))
+        for a, b in zip(compiled, eager, strict=True):
             np.testing.assert_array_equal(a, b)
         expected, sums = x.astype(np.float64), []
         for _ in range(5):
             gap = expected[None] - expected[:, None]
             expected = expected + 1e-2 * (gap / ((gap * gap).sum(-1, keepdims=True) + 1.0)).sum(1)
             sums.append((expected * expected).sum())
-        np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(found[1], sums, rtol=1e-5)
+        np.testing.assert_allclose(compiled[0], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(compiled[1], sums, rtol=1e-5)
         return jnp.inspect(f)(x).kernels[0].source.split("\n}\n", 1)[1]
 
     text = loop(5)
@@ -296,9 +296,9 @@ def test_loops_over_short_axes(shape):
         x = step(jnp, x)
         return x, (x * x * x[:1]).sum()
 
-    actual, found = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
+    actual, stacked = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
-    np.testing.assert_allclose(found, sums, rtol=1e-4)
+    np.testing.assert_allclose(stacked, sums, rtol=1e-4)
 
 
 def test_invariant_loads_are_hoisted_out_of_scalar_loops():

@@ -68,8 +68,8 @@ def test_nontemporal_stores_change_no_bit(name, count, monkeypatch):
     engine._plans.clear()
     with threads(count):
         for _ in range(2):
-            found = accnp.tree_util.tree_leaves(accnp.jit(lambda *a: f(*a))(*arguments))
-            for a, b in zip(found, expected, strict=True):
+            actual = accnp.tree_util.tree_leaves(accnp.jit(lambda *a: f(*a))(*arguments))
+            for a, b in zip(actual, expected, strict=True):
                 assert a.dtype == b.dtype
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 

@@ -63,14 +63,14 @@ def test_referenced_values_are_stored():
     x = jnp.asarray(X)
     for i in range(3 * TIMES):
         y = x + 1
-        held = y if i % 3 else None
+        reference = y if i % 3 else None
         view = y.T if i % 3 == 2 else None
         z = y * y - x
         del y
         np.testing.assert_array_equal(np.asarray(z), (X + 1) ** 2 - X)
-        if held is not None:
-            assert held.is_ready()
-            np.testing.assert_array_equal(np.asarray(held), X + 1)
+        if reference is not None:
+            assert reference.is_ready()
+            np.testing.assert_array_equal(np.asarray(reference), X + 1)
         if view is not None:
             np.testing.assert_array_equal(np.asarray(view), (X + 1).T)
 
@@ -123,12 +123,12 @@ def test_random_programs(seed):
         rng = random.Random(seed + 100 * (turn % 2))  # two structures in turns
         leaves = [np.array([turn, 2, k], np.float32) for k in range(2)]
         ours, theirs = _program(rng, leaves)
-        kept = random.Random(seed).random() < 0.5 or turn % 3 == 0
+        is_referenced = random.Random(seed).random() < 0.5 or turn % 3 == 0
         last = ours[-1]
-        if not kept:
+        if not is_referenced:
             del ours
         np.testing.assert_array_equal(np.asarray(last), theirs[-1])
-        if kept:
+        if is_referenced:
             for a, b in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(np.asarray(a), b)
 
@@ -211,10 +211,10 @@ def test_derivative_rules_do_not_affect_dispatch(f):
     # They are made for one call: each would be planned anew, and its plan kept.
     x = jnp.asarray(X)
     first = np.asarray(jnp.tree.leaves(f(x))[-1])
-    plans, kept = engine.counters["plans"], len(engine._plans)
+    plans, cached_plans = engine.counters["plans"], len(engine._plans)
     for _ in range(3):
         np.testing.assert_array_equal(np.asarray(jnp.tree.leaves(f(x))[-1]), first)
-    assert (engine.counters["plans"], len(engine._plans)) == (plans, kept)
+    assert (engine.counters["plans"], len(engine._plans)) == (plans, cached_plans)
 
 
 def _step(c, row):
@@ -266,22 +266,22 @@ def test_derivatives_of_loops_are_planned_once(name):
 def test_values_under_a_derivative():
     x = jnp.asarray(X)
     for _ in range(TIMES):
-        y, slope = jnp.value_and_grad(lambda x: float(five(x).sum()) * jnp.sum(x))(x)
+        y, gradient = jnp.value_and_grad(lambda x: float(five(x).sum()) * jnp.sum(x))(x)
         np.testing.assert_allclose(float(y), five(X).sum() * X.sum(), rtol=1e-6)
-        np.testing.assert_allclose(np.asarray(slope), np.full_like(X, five(X).sum()), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(gradient), np.full_like(X, five(X).sum()), rtol=1e-6)
 
 
 def test_threads_read_shared_and_own_graphs():
     x = jnp.asarray(X)
-    wanted = five(X)
+    expected = five(X)
     errors = []
 
     def look(shared, barrier):
         barrier.wait()
         for y in shared:
-            if not np.array_equal(np.asarray(y), wanted):
+            if not np.array_equal(np.asarray(y), expected):
                 errors.append(y)
-            if not np.array_equal(np.asarray(five(x)), wanted):
+            if not np.array_equal(np.asarray(five(x)), expected):
                 errors.append(y)
 
     before = sys.getswitchinterval()
@@ -331,5 +331,5 @@ def test_steps_that_use_only_the_first_buffers():
     expected = x.copy()
     expected[:, ::2] = values
     for _ in range(4):
-        found = jnp.asarray(x).at[:, ::2].set(jnp.asarray(values).astype("int32"))
-        np.testing.assert_array_equal(found, expected)
+        actual = jnp.asarray(x).at[:, ::2].set(jnp.asarray(values).astype("int32"))
+        np.testing.assert_array_equal(actual, expected)

@@ -87,7 +87,7 @@ def test_long_reductions_over_several_axes(shape):
     for axes in (None, tuple(range(1, len(shape))), tuple(range(len(shape) - 1))):
         exact = x.astype(np.float64).sum(axes)
         scale = np.abs(x.astype(np.float64)).sum(axes)
-        found = np.asarray(jnp.asarray(x).sum(axes))
-        assert np.all(np.abs(found - exact) <= 1e-7 * scale)
+        actual = np.asarray(jnp.asarray(x).sum(axes))
+        assert np.all(np.abs(actual - exact) <= 1e-7 * scale)
         np.testing.assert_array_equal(np.asarray(jnp.asarray(x).max(axes)), x.max(axes))
         np.testing.assert_allclose(np.asarray(jnp.asarray(x).std(axes)), x.std(axes), rtol=1e-5)

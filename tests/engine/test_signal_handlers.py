@@ -92,17 +92,17 @@ def with_handler(handler: Callable[..., Any], run: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum())])
 def test_handler_does_not_join_the_interrupted_trace(transform: Callable[..., Any]) -> None:
-    found: list[list[float]] = []
-    kept = jax.jit(lambda x: x + 5)
+    results_of_handler: list[list[float]] = []
+    compiled = jax.jit(lambda x: x + 5)
 
     def compute(x: jax.Array) -> jax.Array:
         return x * 2 + 1
 
     def handler(number: int, frame: FrameType | None) -> None:
         x = jnp.arange(2.0)
-        for y in (compute(x), jax.jit(compute)(x), kept(x), jax.vmap(compute)(x)):
-            found.append(y.tolist())
-        found.append(jax.grad(lambda a: (a * a).sum())(x).tolist())
+        for y in (compute(x), jax.jit(compute)(x), compiled(x), jax.vmap(compute)(x)):
+            results_of_handler.append(y.tolist())
+        results_of_handler.append(jax.grad(lambda a: (a * a).sum())(x).tolist())
 
     def traced(x: jax.Array) -> jax.Array:
         y = jnp.sin(x)
@@ -112,7 +112,7 @@ def test_handler_does_not_join_the_interrupted_trace(transform: Callable[..., An
     x = jnp.arange(3.0)
     plain = transform(lambda x: jnp.cos(jnp.sin(x)))(x).tolist()
     assert with_handler(handler, lambda: transform(traced)(x)).tolist() == plain
-    assert found == [[1, 3], [1, 3], [5, 6], [1, 3], [0, 2]]
+    assert results_of_handler == [[1, 3], [1, 3], [5, 6], [1, 3], [0, 2]]
 
 
 def test_handler_leaves_no_equations() -> None:

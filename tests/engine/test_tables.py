@@ -68,9 +68,9 @@ def test_runs_agree(name):
     before = [x.view((x.nbytes,), np.uint8).copy() for x in leaves]
     first = values(plan, execute.run(plan, leaves, tell=lambda step: None))
     assert plan.quick is not None
-    held = [execute.run(plan, leaves) for _ in range(3)]
+    runs = [execute.run(plan, leaves) for _ in range(3)]
     assert all(isinstance(step, KernelStep) for step in plan.steps)
-    for buffers in held:
+    for buffers in runs:
         for a, b in zip(values(plan, buffers), first, strict=True):
             np.testing.assert_array_equal(a, b)
     for x, old in zip(leaves, before, strict=True):
@@ -190,8 +190,8 @@ def test_one_table_on_several_threads():
 
     with ThreadPoolExecutor(4) as threads:
         for runs in threads.map(many, range(4)):
-            for found in runs:
-                for a, b in zip(found, expected, strict=True):
+            for outputs in runs:
+                for a, b in zip(outputs, expected, strict=True):
                     np.testing.assert_array_equal(a, b)
 
 
@@ -215,11 +215,11 @@ def test_fifty_updates_are_one_launch():
     step = jnp.jit(lambda p, g: jnp.tree.map(lambda a, b: a - 0.1 * b, p, g))
     for _ in range(3):
         before = jnp.counters()["launches"]
-        found = jnp.block_until_ready(step(p, p))
+        updated = jnp.block_until_ready(step(p, p))
         launches = jnp.counters()["launches"] - before
     assert launches == 1
-    assert [x.shape for x in found] == [x.shape for x in p]
-    for x in found:
+    assert [x.shape for x in updated] == [x.shape for x in p]
+    for x in updated:
         np.testing.assert_array_equal(x, np.float32(1) - np.float32(0.1) * np.ones(x.shape, "f4"))
 
 
@@ -243,8 +243,10 @@ def test_readers_wait_for_all_steps_of_an_operation(name):
     plan, _ = plan_of(SEVERAL_STEPS[name], [LONG])
     own = [s for s in plan.steps if s.cluster is not None and s.cluster.form == "own"]
     first = next(a for a, b in pairwise(own) if a.cluster is b.cluster)
-    made = {slot for slot, _ in first.allocs} | {take[0] for take in first.updated_slots}
-    users = [i for i, g in enumerate(table._groups(plan.steps)) for s in g if made & {*slots_of(s)}]
+    written = {slot for slot, _ in first.allocs} | {take[0] for take in first.updated_slots}
+    users = [
+        i for i, g in enumerate(table._groups(plan.steps)) for s in g if written & {*slots_of(s)}
+    ]
     assert len(users) > 2
     assert len(set(users)) == len(users)
 

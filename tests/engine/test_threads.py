@@ -37,14 +37,14 @@ def threads():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_bits_on_one_and_two_threads(name, threads):
     a = np.random.default_rng(0).standard_normal((3000, 500)).astype(np.float32)
-    found = []
+    results = []
     for n in (1, 2, 3):
         threads(n)
         for f in (PROGRAMS[name], jnp.jit(PROGRAMS[name])):
-            found.append(np.asarray(f(jnp.asarray(a))).tobytes())
+            results.append(np.asarray(f(jnp.asarray(a))).tobytes())
     if name == "matmul":  # the library's product is its own affair; what follows it is ours
-        found = found[:2]
-    assert len(set(found)) == 1
+        results = results[:2]
+    assert len(set(results)) == 1
 
 
 def test_large_kernels_agree_with_numpy(threads):

@@ -36,8 +36,8 @@ def test_split_reduction_reads_operand_and_writes_partial_results():
 
 def test_update_traffic_counts_update_and_copy():
     x = jnp.ShapeDtypeStruct((1000, 400), jnp.float32)
-    given = 400 * 4
+    update_bytes = 400 * 4
     (alone,) = jnp.inspect(lambda x: x.at[3].set(2.0))(x).plan.steps[-1:]
     assert alone.nbytes == 2 * N + alone.moved
     (mine,) = jnp.inspect(lambda x: jnp.cumsum(x, 0).at[3].set(2.0))(x).plan.steps[-1:]
-    assert 3 * given <= mine.nbytes == mine.moved < 4 * given
+    assert 3 * update_bytes <= mine.nbytes == mine.moved < 4 * update_bytes

@@ -36,9 +36,9 @@ def test_unaligned_slices(dtype: str) -> None:
         x, y = jnp.asarray(a), jnp.asarray(b)
         for length in LENGTHS:
             for start in (0, 1, 3, 8, 63, 64, 65):
-                want = expected(b, a, start, length)
-                np.testing.assert_array_equal(step(y, x, start, length), want)
-                np.testing.assert_array_equal(averaged(y, x, start, length), want)
+                reference = expected(b, a, start, length)
+                np.testing.assert_array_equal(step(y, x, start, length), reference)
+                np.testing.assert_array_equal(averaged(y, x, start, length), reference)
 
 
 @pytest.mark.parametrize("offset", [0, 1, 5, 17])
@@ -47,10 +47,10 @@ def test_unaligned_foreign_memory(offset: int) -> None:
     x = jnp.asarray(values)
     np.testing.assert_array_equal(x * 2 + 1, values * 2 + 1)
     rows = x.reshape(8, 500)
-    want = values.reshape(8, 500).copy()
-    want[1:-1, 3:-2] = want[:-2, 3:-2] + want[2:, 3:-2]
-    found = jnp.jit(lambda r: r.at[1:-1, 3:-2].set(r[:-2, 3:-2] + r[2:, 3:-2]))(rows)
-    np.testing.assert_array_equal(found, want)
+    reference = values.reshape(8, 500).copy()
+    reference[1:-1, 3:-2] = reference[:-2, 3:-2] + reference[2:, 3:-2]
+    actual = jnp.jit(lambda r: r.at[1:-1, 3:-2].set(r[:-2, 3:-2] + r[2:, 3:-2]))(rows)
+    np.testing.assert_array_equal(actual, reference)
 
 
 def test_unaligned_slices_in_loops() -> None:

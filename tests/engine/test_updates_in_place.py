@@ -75,13 +75,13 @@ def test_large_updates_do_not_pile_up(allocated):
     n = 1 << 20
     x = jnp.zeros(2 * n).block_until_ready()
     del allocated[:]
-    held = []
+    references = []
     for k in range(10):
         v = jnp.asarray(np.full(n, k, np.float32))
-        held.append(weakref.ref(v._node))
+        references.append(weakref.ref(v._node))
         x = x.at[k : k + n].add(v)
         del v
-        assert sum(r() is not None for r in held) <= 2
+        assert sum(r() is not None for r in references) <= 2
     x.block_until_ready()
     assert [size for size in allocated if size >= 4 * n] == [4 * n] * 10  # the values
     assert float(x[n - 1]) == 45
@@ -106,13 +106,15 @@ HOLDERS = {
 @pytest.mark.parametrize("name", HOLDERS)
 def test_referenced_operand_is_kept(name):
     x = fresh()
-    held = HOLDERS[name](x)
+    referenced = HOLDERS[name](x)
     x = x.at[3].set(100.0)
     np.testing.assert_array_equal(np.asarray(x), [0, 1, 2, 100, 4, 5, 6, 7, 8, 9])
     expected = HOLDERS[name](fresh())
     ones = jnp.ones(10)
     show = (lambda f: f(ones)) if callable(expected) else (lambda v: v)
-    actual, expected = (show(v["a"][0] if isinstance(v, dict) else v) for v in (held, expected))
+    actual, expected = (
+        show(v["a"][0] if isinstance(v, dict) else v) for v in (referenced, expected)
+    )
     np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
@@ -171,16 +173,16 @@ def test_donation_does_not_change_visible_arrays():
     f = jnp.jit(lambda x, y: (update(x), y * 2), donate_argnums=0)
     x = fresh()
     view = np.asarray(x)
-    got, _ = f(x, x + 0)
-    assert float(got[3]) == 103
+    actual, _ = f(x, x + 0)
+    assert float(actual[3]) == 103
     assert view[3] == 3
     x = fresh()
-    got, twice = f(x, jnp.array(x))  # one buffer for both
-    assert float(got[3]) == 103
+    actual, twice = f(x, jnp.array(x))  # one buffer for both
+    assert float(actual[3]) == 103
     assert float(twice[3]) == 6
     x = fresh()
-    got = jnp.jit(update)(x)
-    assert float(got[3]) == 103
+    actual = jnp.jit(update)(x)
+    assert float(actual[3]) == 103
     assert float(x[3]) == 3
 
 
@@ -324,8 +326,8 @@ def test_kernels_store_into_dead_operands(name, allocated):
     x, y = fresh(n), fresh(n) + 1
     expected = f(np, np.asarray(x), np.asarray(y), written)
     y.block_until_ready()
-    kept = x + 0  # for plans, kernels and literals
-    np.testing.assert_array_equal(f(np, kept, y, written), expected)
+    operand = x + 0  # for plans, kernels and literals
+    np.testing.assert_array_equal(f(np, operand, y, written), expected)
     del allocated[:]
     at, launches = place(x), accnp.counters()["launches"]
     x = f(np, x, y, written)
@@ -343,13 +345,14 @@ def test_referenced_operand_of_expression_is_kept(name, holder):
     f = EXPRESSIONS[name]
     x, y = fresh(), fresh() + 1
     expected = f(np, np.asarray(x), np.asarray(y), written)
-    held = HOLDERS[holder](x)
+    referenced = HOLDERS[holder](x)
     x = f(np, x, y, written)
     np.testing.assert_array_equal(np.asarray(x), expected)
     ones = jnp.ones(10)
-    show = (lambda g: g(ones)) if callable(held) else (lambda v: v)
+    show = (lambda g: g(ones)) if callable(referenced) else (lambda v: v)
     actual, expected = (
-        show(v["a"][0] if isinstance(v, dict) else v) for v in (held, HOLDERS[holder](fresh()))
+        show(v["a"][0] if isinstance(v, dict) else v)
+        for v in (referenced, HOLDERS[holder](fresh()))
     )
     np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
@@ -448,6 +451,6 @@ def test_an_array_that_another_kernel_reads_before_is_updated_in_place():
     x = jnp.arange(200_000.0) * 1
     total = float((x * x).sum())
     place = x.block_until_ready().unsafe_buffer_pointer()
-    updated, found = accnp.jit(f, donate_argnums=0)(x, jnp.ones(1000))
+    updated, actual = accnp.jit(f, donate_argnums=0)(x, jnp.ones(1000))
     assert updated.block_until_ready().unsafe_buffer_pointer() == place
-    assert float(found) == pytest.approx(total, rel=1e-5)
+    assert float(actual) == pytest.approx(total, rel=1e-5)

@@ -16,21 +16,21 @@ N = 100_000
 
 def results_of_threads(f, count=4):
     """What a function returns in threads that begin together."""
-    begin, found = threading.Barrier(count), []
+    begin, outcomes = threading.Barrier(count), []
 
     def run():
         begin.wait()
         try:
-            found.append(f())
+            outcomes.append(f())
         except Exception as error:
-            found.append(error)
+            outcomes.append(error)
 
     threads = [threading.Thread(target=run) for _ in range(count)]
     for t in threads:
         t.start()
     for t in threads:
         t.join(60)
-    return found
+    return outcomes
 
 
 # What is written over its operand, where nobody else has that.
@@ -51,8 +51,8 @@ def test_shared_operand_is_overwritten_by_one_thread_only(name):
         expected = np.asarray(f(jnp.asarray(a) * 2))
         y = f(x)
         del x
-        for found in results_of_threads(lambda y=y: np.asarray(y)):
-            np.testing.assert_array_equal(found, expected)
+        for actual in results_of_threads(lambda y=y: np.asarray(y)):
+            np.testing.assert_array_equal(actual, expected)
         np.testing.assert_array_equal(y, expected)
     assert not values.claimed
 
@@ -119,10 +119,10 @@ def test_derivatives_at_values_on_the_way(late, name):
     """An AttributeError: the argument's stand-in kept the task, and was never given the value."""
     x, gate = late
     f = DERIVED[name]
-    found = f(x)
+    actual = f(x)
     gate.set()
     expected = f(jnp.asarray(np.asarray(x)))
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    jax.tree.map(np.testing.assert_array_equal, actual, expected)
 
 
 def test_a_traced_array_has_no_value_to_wait_for():

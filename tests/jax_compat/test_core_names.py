@@ -16,17 +16,17 @@ from accnp import core
 
 def _seen(transform):
     """What `core` says while a function is being traced."""
-    found = []
+    states = []
 
     def look(x):
-        found.append((core.is_concrete(x), core.unsafe_am_i_under_a_jit_DO_NOT_USE(),
+        states.append((core.is_concrete(x), core.unsafe_am_i_under_a_jit_DO_NOT_USE(),
                       core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
                       core.unsafe_get_axis_names_DO_NOT_USE(),
                       core.nonempty_axis_env_DO_NOT_USE()))  # fmt: skip
         return x
 
     transform(look)
-    return found[0]
+    return states[0]
 
 
 def test_active_traces_can_be_queried():

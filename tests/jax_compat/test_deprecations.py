@@ -25,9 +25,9 @@ CALLS: list[tuple[Callable[[], Any], Any, str]] = [
 
 @pytest.mark.parametrize(("call", "value", "words"), CALLS)
 def test_deprecated(call: Callable[[], Any], value: Any, words: str) -> None:
-    with pytest.warns(DeprecationWarning, match=words) as found:
+    with pytest.warns(DeprecationWarning, match=words) as caught:
         assert call() == value
-    assert [w.filename for w in found] == [__file__]
+    assert [w.filename for w in caught] == [__file__]
 
 
 def test_not_deprecated() -> None:

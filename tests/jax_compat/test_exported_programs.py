@@ -43,14 +43,14 @@ def test_one_program_for_all_sizes_with_its_derivative():
     assert repr(read.in_avals[2]) == "ShapedArray(float32[b,4])"
     assert repr(read.out_avals[3]) == "ShapedArray(float32[b,5])"
     for n in (3, 9, 50):
-        found, expected = read.call(W, data(n)), model(W, data(n))
-        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), found, expected))
+        actual, expected = read.call(W, data(n)), model(W, data(n))
+        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), actual, expected))
 
     def loss(p, f):
         return (f(p, data(6))["soft"][:, 0] ** 2).sum()
 
-    found, expected = jax.grad(loss)(W, read.call), jax.grad(loss)(W, model)
-    assert jax.tree.all(jax.tree.map(lambda a, b: jnp.allclose(a, b, rtol=1e-5), found, expected))
+    actual, expected = jax.grad(loss)(W, read.call), jax.grad(loss)(W, model)
+    assert jax.tree.all(jax.tree.map(lambda a, b: jnp.allclose(a, b, rtol=1e-5), actual, expected))
 
 
 def test_serialized_programs_run_in_another_process(tmp_path):
@@ -63,8 +63,8 @@ def test_serialized_programs_run_in_another_process(tmp_path):
         "np.savez(d + '/out.npz', **{k: np.asarray(v) for k, v in out.items()})"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    found, expected = np.load(tmp_path / "out.npz"), model(W, data(7))
-    assert all((found[k] == np.asarray(expected[k])).all() for k in expected)
+    actual, expected = np.load(tmp_path / "out.npz"), model(W, data(7))
+    assert all((actual[k] == np.asarray(expected[k])).all() for k in expected)
 
 
 def test_programs_close_over_arrays_that_are_not_computed_yet() -> None:

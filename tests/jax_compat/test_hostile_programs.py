@@ -266,8 +266,8 @@ def program(op: str, ins: list[Any], params: dict[str, Any]) -> bytes:
 
 def test_the_programs_that_are_changed_are_valid() -> None:
     for op, (ins, params) in VALID.items():
-        given = [jnp.zeros(e[1], e[2]) for e in ins]
-        assert export.deserialize(program(op, ins, params)).call(*given)[0] == 1, op
+        arguments = [jnp.zeros(e[1], e[2]) for e in ins]
+        assert export.deserialize(program(op, ins, params)).call(*arguments)[0] == 1, op
 
 
 CASES_CHANGED = [(op, change) for op, changes in CHANGED.items() for change in changes]
@@ -381,8 +381,8 @@ def test_symbolic_headers_are_checked_on_reading() -> None:
 
 def test_constraints_on_symbols_that_a_program_does_not_use() -> None:
     b, _ = export.symbolic_shape("b, c", constraints=["c <= b", "b >= 2"])
-    made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((b,), "float32"))
-    for program in (made, export.deserialize(made.serialize(vjp_order=2))):
+    exported = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((b,), "float32"))
+    for program in (exported, export.deserialize(exported.serialize(vjp_order=2))):
         assert program.call(jnp.zeros(3)).tolist() == [0] * 3
         with pytest.raises(ValueError, match="b >= 2"):
             program.call(jnp.zeros(1))
@@ -480,8 +480,8 @@ def test_every_operation_can_be_read_again() -> None:
         for case in [c for cases in CASES.values() for c in cases]:
 
             def run(leaves: Any, case: Any = case) -> Any:
-                made = case.record(*leaves)
-                each = made if isinstance(made, list | tuple) else [made]
+                outputs = case.record(*leaves)
+                each = outputs if isinstance(outputs, list | tuple) else [outputs]
                 return [z for y in each for z in (items(y) if isinstance(y.aval, tuple) else [y])]
 
             graph = build(run, [from_numpy(x)._node.aval for x in case.inputs])
@@ -503,7 +503,7 @@ def test_empty_transforms_and_small_integers_are_valid() -> None:
 def test_mutations_of_valid_programs(seed: int) -> None:
     """Four parts, which workers share. ACCNP_FUZZ_SECONDS sets the seconds of each, which are 15 in
     `make test-full`."""
-    found = subprocess.run(
+    completed = subprocess.run(
         [
             sys.executable,
             str(Path(__file__).with_name("fuzz_exports.py")),
@@ -517,6 +517,6 @@ def test_mutations_of_valid_programs(seed: int) -> None:
         timeout=FUZZ_SECONDS + 120,
         check=False,
     )
-    assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
-    counts = json.loads(found.stdout)
+    assert completed.returncode == 0, completed.stdout[-3000:] + completed.stderr[-3000:]
+    counts = json.loads(completed.stdout)
     assert sum(counts.values()) > 0

@@ -116,9 +116,9 @@ def test_partial_evaluation_computes_known_values(instantiate):
             assert str(mine.get_aval()) == str(other.get_aval())
     ones = accnp.numpy.ones(3)
     whole = of_both(accnp.numpy, accnp.numpy.array([0.5, 1.0, 2.0]), ones)
-    found = accnp.core.eval_jaxpr(jaxpr, consts, ones)
-    wanted = [w for w, out in zip(whole, outs, strict=True) if not out.is_known()]
-    for a, b in zip(found, wanted, strict=True):
+    actual = accnp.core.eval_jaxpr(jaxpr, consts, ones)
+    expected = [w for w, out in zip(whole, outs, strict=True) if not out.is_known()]
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -284,8 +284,8 @@ def test_types_include_their_sharding():
 
 def test_einsum_takes_the_product_that_libraries_hand_it():
     x = accnp.numpy.arange(6.0).reshape(2, 3)
-    found = accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=accnp.lax.dot_general)
-    np.testing.assert_array_equal(found, x @ x.T)
+    actual = accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=accnp.lax.dot_general)
+    np.testing.assert_array_equal(actual, x @ x.T)
     with pytest.raises(NotImplementedError, match="einsum: _dot_general"):
         accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=lambda *a, **k: None)
 
@@ -319,8 +319,8 @@ def test_eval_shape_accepts_avals():
 
 def test_types_may_be_among_the_results_of_eval_shape():
     struct = accnp.ShapeDtypeStruct((2, 3), "complex64")
-    found = accnp.eval_shape(lambda x: (x * 2, {"s": struct}), accnp.numpy.float32(1))
-    assert found[1]["s"] == struct
+    structs = accnp.eval_shape(lambda x: (x * 2, {"s": struct}), accnp.numpy.float32(1))
+    assert structs[1]["s"] == struct
     assert accnp.numpy.iscomplexobj(struct)
     assert not accnp.numpy.isrealobj(struct)
     with pytest.raises(TypeError):

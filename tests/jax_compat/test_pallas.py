@@ -393,8 +393,8 @@ def test_a_pipeline_within_a_kernel() -> None:
         five = pl.BlockSpec((5,), lambda i: (i,))
         pltpu.emit_pipeline(body, grid=(3,), in_specs=[five], out_specs=[five])(x, o)
 
-    found = pl.pallas_call(kernel, accnp.ShapeDtypeStruct((13,), "float32"))(LINE)
-    np.testing.assert_allclose(found, LINE * 2 + np.arange(13) // 5, rtol=1e-6)
+    actual = pl.pallas_call(kernel, accnp.ShapeDtypeStruct((13,), "float32"))(LINE)
+    np.testing.assert_allclose(actual, LINE * 2 + np.arange(13) // 5, rtol=1e-6)
 
 
 def test_a_loop_over_the_grid_is_one_program() -> None:

@@ -38,8 +38,8 @@ def types(m, e, name, through):
     def f(a, w):
         return PROGRAMS[name](m, a, w)
 
-    found = m.jit(f).eval_shape(a, w) if through == "jit" else m.eval_shape(f, a, w)
-    return [(tuple(map(str, x.shape)), x.dtype) for x in m.tree_util.tree_leaves(found)]
+    structs = m.jit(f).eval_shape(a, w) if through == "jit" else m.eval_shape(f, a, w)
+    return [(tuple(map(str, x.shape)), x.dtype) for x in m.tree_util.tree_leaves(structs)]
 
 
 @pytest.mark.parametrize("through", ["eval_shape", "jit"])
@@ -105,8 +105,8 @@ def test_numbers_that_follow_from_sizes(f, want):
 def test_jaxprs_without_sizes_in_parameters_are_evaluated():
     closed = accnp.make_jaxpr(lambda a: accnp.numpy.sin(a).sum(0))(sized(accnp, export))
     x = np.arange(20, dtype=np.float32).reshape(5, 4)
-    (got,) = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
-    np.testing.assert_allclose(got, np.sin(x).sum(0), rtol=1e-5)
+    (actual,) = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
+    np.testing.assert_allclose(actual, np.sin(x).sum(0), rtol=1e-5)
     closed = accnp.make_jaxpr(lambda a: a.mean())(sized(accnp, export))
     with pytest.raises(InconclusiveDimensionOperation):
         accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
@@ -181,8 +181,8 @@ def test_jitted_functions_that_close_over_types():
 def test_closed_over_types_with_symbols():
     def said(m, e):
         x = sized(m, e)
-        found = m.make_jaxpr(lambda y: m.lax.add(y, x))(x)
-        return str(found), str(found.consts), str(m.eval_shape(lambda y: m.lax.add(y, x), x))
+        jaxpr = m.make_jaxpr(lambda y: m.lax.add(y, x))(x)
+        return str(jaxpr), str(jaxpr.consts), str(m.eval_shape(lambda y: m.lax.add(y, x), x))
 
     assert said(accnp, export) == said(jax, their_export)
 
@@ -212,8 +212,8 @@ def test_stages_name_the_arrays_that_functions_close_over():
 def test_several_symbols():
     a, b = export.symbolic_shape("a, b")
     x = accnp.ShapeDtypeStruct((a, b), np.float32)
-    found = accnp.eval_shape(lambda x: (x.T, x.reshape(-1)), x)
-    assert [x.shape for x in found] == [(b, a), (a * b,)]
+    structs = accnp.eval_shape(lambda x: (x.T, x.reshape(-1)), x)
+    assert [x.shape for x in structs] == [(b, a), (a * b,)]
     (c,) = export.symbolic_shape("c")
     with pytest.raises(ValueError, match="one scope"):
         accnp.eval_shape(lambda x, y: x, x, accnp.ShapeDtypeStruct((c,), np.float32))
@@ -242,11 +242,11 @@ def test_halves_of_sizes_are_right_for_odd_and_even_ones(name):
     """Sizes that were all odd made halves look like polynomials, wrong at even sizes."""
     f = REMAINDERS[name]
     (d,) = export.symbolic_shape("d")
-    made = export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))
-    again = export.deserialize(made.serialize())
+    original = export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))
+    again = export.deserialize(original.serialize())
     for n in range(4, 12):
         x = np.arange(n, dtype=np.float32)
-        for exported in (made, again):
+        for exported in (original, again):
             np.testing.assert_array_equal(np.asarray(exported.call(x)), f(x))
 
 

@@ -485,11 +485,11 @@ def test_a_branch_that_stands_for_several_is_traced_once():
     def other(x):
         return x * 2 - table
 
-    got = accnp.jit(lambda i, x: accnp.lax.switch(i, [branch, other, branch], x))(2, jnp.ones(3))
-    np.testing.assert_array_equal(got, [1, 2, 3])
+    actual = accnp.jit(lambda i, x: accnp.lax.switch(i, [branch, other, branch], x))(2, jnp.ones(3))
+    np.testing.assert_array_equal(actual, [1, 2, 3])
     assert len(traced) == 1
-    slope = accnp.grad(lambda x: accnp.lax.cond(x[0] > 0, branch, branch, x).sum())(jnp.ones(3))
-    np.testing.assert_array_equal(slope, [1, 1, 1])
+    gradient = accnp.grad(lambda x: accnp.lax.cond(x[0] > 0, branch, branch, x).sum())(jnp.ones(3))
+    np.testing.assert_array_equal(gradient, [1, 1, 1])
 
 
 def test_traced_arrays_stay_in_device_get():

@@ -185,17 +185,19 @@ def test_half_precision_is_summed_in_float32(dtype):
     for shape, taps in (((2, 9, 8, 3), (2, 3, 3, 5)), ((1, 6, 6, 64), (3, 3, 64, 2))):
         x, w = (jnp.asarray(numbers(rng, s)).astype(dtype) for s in (shape, taps))
         for strides, layout in (((1, 1), "NHWC"), ((2, 1), "NCHW")):
-            given = x if layout == "NHWC" else x.transpose(0, 3, 1, 2)
+            operand = x if layout == "NHWC" else x.transpose(0, 3, 1, 2)
             specs = (layout, "HWIO", layout)
 
             def f(x, w, strides=strides, specs=specs):
                 return lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=specs)
 
-            got = f(given, w)
-            wanted = f(given.astype("f4"), w.astype("f4")).astype(dtype)
-            np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+            actual = f(operand, w)
+            expected = f(operand.astype("f4"), w.astype("f4")).astype(dtype)
+            np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
             with threads(1):
-                np.testing.assert_array_equal(np.asarray(accnp.jit(f)(given, w)), np.asarray(got))
+                np.testing.assert_array_equal(
+                    np.asarray(accnp.jit(f)(operand, w)), np.asarray(actual)
+                )
 
 
 def test_a_small_one_in_a_scan_is_one_native_loop():
@@ -238,8 +240,8 @@ def test_transposed_convolutions():
                 close(lax.conv_transpose(x, w, *args), jlax.conv_transpose(x, w, *args))
                 if not isinstance(padding, str):
                     more = {"use_consistent_padding": True}
-                    got = lax.conv_transpose(x, w, *args, **more)
-                    close(got, jlax.conv_transpose(x, w, *args, **more))
+                    actual = lax.conv_transpose(x, w, *args, **more)
+                    close(actual, jlax.conv_transpose(x, w, *args, **more))
 
 
 def test_patches_and_kernels_of_their_own():
@@ -265,8 +267,8 @@ def test_shapes():
     )
     dims = ("NCHW", "OIHW", "NHWC")
     for name in ("conv_general_shape_tuple", "conv_transpose_shape_tuple"):
-        got = getattr(lax, name)(x, w, (1, 2), "SAME", dims)
-        assert got == getattr(jlax, name)(x, w, (1, 2), "SAME", dims)
+        shape = getattr(lax, name)(x, w, (1, 2), "SAME", dims)
+        assert shape == getattr(jlax, name)(x, w, (1, 2), "SAME", dims)
     assert lax.conv_general_permutations(dims) == jlax.conv_general_permutations(dims)
     assert lax.conv(np.ones(x, "f4"), np.ones(w, "f4"), (1, 1), "SAME").shape == (1, 3, 8, 9)
     padded = lax.conv_with_general_padding(

@@ -132,7 +132,7 @@ def by_hand(x, first, f, window, strides, pads, base, dilation):
         for index in itertools.product(*map(range, x.shape))
     }
     shape = lax.reduce_window_shape_tuple(x.shape, window, strides, pads, base, dilation)
-    found = []
+    values = []
     for place in itertools.product(*map(range, shape)):
         value = first
         for step in itertools.product(*map(range, window)):
@@ -141,8 +141,8 @@ def by_hand(x, first, f, window, strides, pads, base, dilation):
             )
             if at in dilated:
                 value = f(value, x[dilated[at]])
-        found.append(value)
-    return jax.numpy.stack(found).reshape(shape)
+        values.append(value)
+    return jax.numpy.stack(values).reshape(shape)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
 
 def test_nan_stays_in_its_windows():
     x = np.float32([1, np.nan, 0, 2, 3])
-    got = lax.reduce_window(x, -INF, lax.max, (2,))
-    np.testing.assert_array_equal(np.asarray(got), [np.nan, np.nan, 2, 3])
+    actual = lax.reduce_window(x, -INF, lax.max, (2,))
+    np.testing.assert_array_equal(np.asarray(actual), [np.nan, np.nan, 2, 3])
 
 
 def test_windows_of_several_operands():
@@ -316,8 +316,8 @@ def test_reduce_precision_is_linear_to_derivatives():
         return b.lax.reduce_precision(x, 5, 3) * np.float32(1.1)
 
     close(accnp.vmap(accnp.grad(lambda x: f(accnp, x)))(T[0, 0]), np.full(8, 1.125, np.float32))
-    got = accnp.jvp(lambda x: f(accnp, x), (M,), (M / 7,))
-    close(got, jax.jvp(lambda x: f(jax, x), (M,), (M / 7,)), 0)
+    actual = accnp.jvp(lambda x: f(accnp, x), (M,), (M / 7,))
+    close(actual, jax.jvp(lambda x: f(jax, x), (M,), (M / 7,)), 0)
 
 
 # --- cumulative folds ---
@@ -342,11 +342,11 @@ def test_derivatives_of_cumulative_reductions(name, reverse):
 
 def test_derivatives_of_long_cumulative_reductions_need_little_memory():
     x = np.linspace(0.99, 1.01, 20_000, dtype=np.float32)
-    got = accnp.grad(lambda x: lax.cumprod(x)[-1])(x)
-    np.testing.assert_allclose(np.asarray(got), x.astype(np.float64).prod() / x, rtol=1e-3)
+    gradient = accnp.grad(lambda x: lax.cumprod(x)[-1])(x)
+    np.testing.assert_allclose(np.asarray(gradient), x.astype(np.float64).prod() / x, rtol=1e-3)
 
 
 def test_prefixes_keep_minus_zero():
     x = np.float32([-0.0, -0.0, -0.0, -0.0, -0.0])
-    got = lax.associative_scan(accnp.numpy.add, x)
-    assert np.signbit(np.asarray(got)).all()
+    actual = lax.associative_scan(accnp.numpy.add, x)
+    assert np.signbit(np.asarray(actual)).all()

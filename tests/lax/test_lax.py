@@ -122,9 +122,9 @@ def test_axes_of_length_one_stretch(name: str) -> None:
         loss(accnp, op)(column, row), loss(jax, its)(column, row), strict=True
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
-    _, slope = accnp.jvp(op, (column, row), (column, row))
+    _, tangent = accnp.jvp(op, (column, row), (column, row))
     np.testing.assert_allclose(
-        slope, jax.jvp(its, (column, row), (column, row))[1], rtol=1e-5, atol=1e-6
+        tangent, jax.jvp(its, (column, row), (column, row))[1], rtol=1e-5, atol=1e-6
     )
 
 
@@ -298,9 +298,9 @@ def wrong_calls(m: Any, np_: Any) -> Any:
 
 def test_wrong_calls_raise_what_jax_raises() -> None:
     for ours, theirs in zip(wrong_calls(accnp, jnp), wrong_calls(jax, jax.numpy), strict=True):
-        with pytest.raises((TypeError, ValueError)) as wanted:
+        with pytest.raises((TypeError, ValueError)) as jax_error:
             theirs()
-        with pytest.raises(wanted.type):
+        with pytest.raises(jax_error.type):
             ours()
     agree(accnp.scipy.stats.poisson.pmf, jax.scipy.stats.poisson.pmf, F, 2.0)
     assert lax.scan(lambda c, x: (c + 1, x), 0, length=3.0)[0] == 3  # type: ignore[arg-type]
@@ -345,7 +345,7 @@ def test_searches_along_nonnegative_axes(name, axis):
 
 def test_stop_gradient_keeps_values_of_the_host():
     """As in jax, where nothing is traced: numbers stay numbers, and know their types."""
-    given = {
+    host_values = {
         "a": np.arange(3),
         "b": 2.0,
         "c": np.float32(1),
@@ -353,11 +353,11 @@ def test_stop_gradient_keeps_values_of_the_host():
         "e": 1j,
         "f": accnp.ones(2),
     }
-    found = accnp.lax.stop_gradient(given)
+    stopped = accnp.lax.stop_gradient(host_values)
     kinds = [np.ndarray, float, np.ndarray, bool, complex, accnp.Array]
-    assert [isinstance(x, k) for x, k in zip(found.values(), kinds, strict=True)] == [True] * 6
-    assert found["a"].dtype == np.int32
-    assert (found["b"].dtype, found["b"].weak_type) == (np.float32, True)
+    assert [isinstance(x, k) for x, k in zip(stopped.values(), kinds, strict=True)] == [True] * 6
+    assert stopped["a"].dtype == np.int32
+    assert (stopped["b"].dtype, stopped["b"].weak_type) == (np.float32, True)
     zeros = np.zeros(2, accnp.dtypes.float0)
     assert accnp.lax.stop_gradient(zeros) is zeros
     assert isinstance(accnp.lax.shape_as_value((2, 3)), np.ndarray)
@@ -370,7 +370,7 @@ def test_stop_gradient_keeps_values_of_the_host():
 def test_select_n_of_many_cases(count: int):
     which = (np.arange(1000) % (count + 4) - 2).astype(np.int32)  # beyond both ends, too
     cases = np.arange(count * 1000, dtype=np.float32).reshape(count, 1000)
-    found = lax.select_n(jnp.asarray(which), *map(jnp.asarray, cases))
+    actual = lax.select_n(jnp.asarray(which), *map(jnp.asarray, cases))
     np.testing.assert_array_equal(
-        found, np.take_along_axis(cases, which.clip(0, count - 1)[None], 0)[0]
+        actual, np.take_along_axis(cases, which.clip(0, count - 1)[None], 0)[0]
     )

@@ -87,8 +87,8 @@ def test_batches_and_second_derivatives():
         def loss(m, f):
             return lambda x: m.jvp(lambda x: (f(x) ** 2).sum(), (x,), (x,))[1]
 
-        got = accnp.vmap(accnp.grad(loss(accnp, ours)))(x)
-        np.testing.assert_allclose(got, jax.vmap(jax.grad(loss(jax, theirs)))(x), rtol=1e-4)
+        actual = accnp.vmap(accnp.grad(loss(accnp, ours)))(x)
+        np.testing.assert_allclose(actual, jax.vmap(jax.grad(loss(jax, theirs)))(x), rtol=1e-4)
 
 
 def test_nan_is_an_extreme():
@@ -103,10 +103,12 @@ def test_dtypes(dtype):
     x = np.random.default_rng(3).integers(0, 9, (7, 9)).astype(dtype)
     info = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
     for name, init in (("max", info.min), ("min", info.max), ("add", 0)):
-        got = lax.reduce_window(x, np.asarray(init, dtype), getattr(lax, name), (2, 3), (1, 2))
+        actual = lax.reduce_window(x, np.asarray(init, dtype), getattr(lax, name), (2, 3), (1, 2))
         views = np.lib.stride_tricks.sliding_window_view(x, (2, 3))[:, ::2]
-        fold = {"max": np.max, "min": np.min, "add": np.sum}[name]
-        np.testing.assert_array_equal(np.asarray(got), fold(views, axis=(2, 3)).astype(got.dtype))
+        reduction = {"max": np.max, "min": np.min, "add": np.sum}[name]
+        np.testing.assert_array_equal(
+            np.asarray(actual), reduction(views, axis=(2, 3)).astype(actual.dtype)
+        )
 
 
 def test_pooling_in_a_scan_is_one_native_loop():
@@ -130,6 +132,6 @@ def test_named_paddings_of_dilated_arrays(padding, base, dilation):
     for n, window, stride in [(4, 2, 2), (4, 3, 2), (7, 2, 3), (5, 3, 1), (1, 2, 2)]:
         where = ((window,), (stride,), padding)
         more = {"base_dilation": (base,), "window_dilation": (dilation,)}
-        found = lax.reduce_window(jnp.asarray(x[:n]), 0.0, lax.add, *where, **more)
+        actual = lax.reduce_window(jnp.asarray(x[:n]), 0.0, lax.add, *where, **more)
         expected = jlax.reduce_window(jax.numpy.asarray(x[:n]), 0.0, jlax.add, *where, **more)
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+        np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))

@@ -128,8 +128,8 @@ def test_a_system_of_trees():
 
 
 def test_the_transpose_of_a_solver_solves_the_transpose():
-    got = accnp.linear_transpose(lambda y: general(accnp, A, y), V)(V)[0]
-    np.testing.assert_allclose(got, np.linalg.solve(A.T, V), rtol=1e-5)
+    actual = accnp.linear_transpose(lambda y: general(accnp, A, y), V)(V)[0]
+    np.testing.assert_allclose(actual, np.linalg.solve(A.T, V), rtol=1e-5)
 
 
 # --- roots ---
@@ -139,8 +139,8 @@ def newton(b):
     def solve(f, x):
         def step(c):
             x, _, k = c
-            y, slope = b.value_and_grad(f)(x)
-            return x - y / slope, y, k + 1
+            y, derivative = b.value_and_grad(f)(x)
+            return x - y / derivative, y, k + 1
 
         def more(c):
             return (abs(c[1]) > 1e-7) & (c[2] < 30)
@@ -195,8 +195,8 @@ def test_roots_of_a_vector():
 
     close(accnp.jit(run(accnp))(A, V), jax.jit(run(jax))(A, V))
     many = np.stack([A, A * 2])
-    got = accnp.vmap(lambda m: root(accnp, m, V))(many)
-    close(got, jax.vmap(lambda m: root(jax, m, V))(many))
+    actual = accnp.vmap(lambda m: root(accnp, m, V))(many)
+    close(actual, jax.vmap(lambda m: root(jax, m, V))(many))
 
 
 def test_auxiliary_results_of_root_solvers():
@@ -209,8 +209,8 @@ def test_auxiliary_results_of_root_solvers():
         )
 
     close(f(accnp, Y), f(jax, Y))
-    slopes = [b.jit(b.grad(lambda y, b=b: f(b, y)[0]))(Y) for b in (accnp, jax)]
-    close(*slopes)
+    gradients = [b.jit(b.grad(lambda y, b=b: f(b, y)[0]))(Y) for b in (accnp, jax)]
+    close(*gradients)
 
 
 def test_roots_within_control_flow():

@@ -43,22 +43,22 @@ def test_nan_come_last(side):
     a = np.array([[1, 2, np.nan, np.nan], [np.nan] * 4, [-np.inf, 0, 5, np.inf]], np.float32)
     v = np.array([[np.nan, 1, 3, np.inf], [0, np.nan, -np.inf, 1], [np.nan, np.inf, 0, -9]])
     v = v.astype(np.float32)
-    found = accnp.vmap(lambda a, v: jnp.searchsorted(a, v, side=side))(a, v)
-    np.testing.assert_array_equal(np.asarray(found), by_rows(a, v, side))
+    positions = accnp.vmap(lambda a, v: jnp.searchsorted(a, v, side=side))(a, v)
+    np.testing.assert_array_equal(np.asarray(positions), by_rows(a, v, side))
 
 
 def test_complex_numbers():
     a = np.sort_complex(RNG.integers(0, 3, (2, 9)) + 1j * RNG.integers(0, 3, (2, 9)))
     a, v = np.sort(a.astype(np.complex64), axis=1), a[:, ::2].astype(np.complex64)
-    found = accnp.vmap(jnp.searchsorted)(a, v)
-    np.testing.assert_array_equal(np.asarray(found), by_rows(a, v, "left"))
+    positions = accnp.vmap(jnp.searchsorted)(a, v)
+    np.testing.assert_array_equal(np.asarray(positions), by_rows(a, v, "left"))
 
 
 def test_rows_and_columns_of_any_layout():
     a, v = ordered((60, 5), np.float32), ordered((70, 5), np.float32)
     a = np.sort(a, axis=0)
-    found = accnp.vmap(jnp.searchsorted, in_axes=1, out_axes=1)(a, v)
-    np.testing.assert_array_equal(np.asarray(found).T, by_rows(a.T, v.T, "left"))
+    positions = accnp.vmap(jnp.searchsorted, in_axes=1, out_axes=1)(a, v)
+    np.testing.assert_array_equal(np.asarray(positions).T, by_rows(a.T, v.T, "left"))
     backwards = accnp.vmap(lambda a, v: jnp.searchsorted(a[::-1], v))(-a.T, v.T)
     np.testing.assert_array_equal(np.asarray(backwards), by_rows(-a.T[:, ::-1], v.T, "left"))
 
@@ -99,8 +99,8 @@ def largest(jaxpr):
 def test_no_value_is_compared_with_all_elements(name):
     a, v = ordered((3, 400), np.float32), ordered((3, 400), np.float32)
     f = USERS[name]
-    made = accnp.make_jaxpr(accnp.vmap(f))(a, v)
-    assert largest(made.jaxpr) <= 4 * v.size
+    closed = accnp.make_jaxpr(accnp.vmap(f))(a, v)
+    assert largest(closed.jaxpr) <= 4 * v.size
     for row, x, y in zip(np.asarray(accnp.vmap(f)(a, v)), a, v, strict=True):
         np.testing.assert_allclose(row, np.asarray(f(x, y)), rtol=1e-6)
 

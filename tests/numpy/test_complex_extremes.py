@@ -21,9 +21,9 @@ def test_zero_divisors(dtype):
 
 def test_negative_powers_of_zero():
     x = jnp.array([0, 2j, 1 + 1j], "complex64")
-    got = np.asarray(jnp.lax.integer_pow(x, -2))
-    assert np.isinf(got[0].real)
-    np.testing.assert_allclose(got[1:], [-0.25, -0.5j], atol=1e-7)
+    actual = np.asarray(jnp.lax.integer_pow(x, -2))
+    assert np.isinf(actual[0].real)
+    np.testing.assert_allclose(actual[1:], [-0.25, -0.5j], atol=1e-7)
 
 
 EXTREME = np.array([
@@ -76,8 +76,8 @@ def test_powers_of_double_precision_keep_their_digits():
     z = np.exp(rng.uniform(-600, 600, 60) + 1j * rng.uniform(-3, 3, 60))
     w = rng.uniform(-1, 1, 60) + 1j * rng.uniform(-1, 1, 60)
     with jnp.enable_x64(True):
-        got = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
-    for a, b, g in zip(z, w, got):
+        actual = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
+    for a, b, g in zip(z, w, actual):
         assert near(complex(g), exact(lambda p, q: mp.exp(q * mp.log(p)), a, b)), (a, b)
 
 
@@ -102,8 +102,8 @@ def test_powers_of_zero_are_those_of_numpy(dtype):
     z = np.array([0j, complex(-0.0, 0.0), complex(0.0, -0.0)], dtype)[:, None]
     w = np.array([0, 1, 0.5, 1 + 1j, -1, -0.5, -2, 1j, -np.inf], dtype)
     with jnp.enable_x64(dtype == "complex128"), np.errstate(all="ignore"):
-        got = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
-        np.testing.assert_array_equal(got, np.power(z, w))
+        actual = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
+        np.testing.assert_array_equal(actual, np.power(z, w))
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [("complex64", 23), ("complex128", 52)])
@@ -125,5 +125,5 @@ def test_angles_on_the_axes_are_those_of_numpy():
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_difference_of_equal_squares_is_positive_zero(dtype):
     with jnp.enable_x64(dtype == "complex128"):
-        got = np.asarray(jnp.square(jnp.array([-1 + 1j, 1 + 1j, complex(-0.0, 0.0)], dtype)))
-    assert not np.signbit(got.real).any()
+        squares = np.asarray(jnp.square(jnp.array([-1 + 1j, 1 + 1j, complex(-0.0, 0.0)], dtype)))
+    assert not np.signbit(squares.real).any()

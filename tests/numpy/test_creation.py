@@ -55,8 +55,8 @@ def test_as_jax(text: str) -> None:
 def test_steps_of_whole_numbers_are_whole() -> None:
     """3/5 of 25 in float32 alone is 15.000001, and 15 fell into the bin before."""
     for a, b, n in ((0, 25, 6), (-7, 14, 8), (3, 45, 15), (0, 100, 101)):
-        got = jnp.linspace(a, b, n)
-        np.testing.assert_array_equal(got, np.linspace(a, b, n, dtype=np.float32))
+        actual = jnp.linspace(a, b, n)
+        np.testing.assert_array_equal(actual, np.linspace(a, b, n, dtype=np.float32))
     np.testing.assert_array_equal(jnp.linspace(0, 10, 11, dtype=int), np.arange(11))
     x = np.array([1, 2, 3, 11, 14, 15, 17, 25, 0])
     np.testing.assert_array_equal(jnp.histogram(x, 5)[0], np.histogram(x, 5)[0])
@@ -130,9 +130,9 @@ def test_traced_values_in_lists_are_stacked() -> None:
 
 def test_arrays_are_copied_on_entry() -> None:
     x = np.arange(3)
-    for made in (jnp.array(x), jnp.asarray(x), jnp.asarray(x, copy=True), jnp.array([x, x])[0]):
+    for copy in (jnp.array(x), jnp.asarray(x), jnp.asarray(x, copy=True), jnp.array([x, x])[0]):
         x[0] = 99
-        assert value_of(made)[0] == 0
+        assert value_of(copy)[0] == 0
         x[0] = 0
 
 
@@ -179,9 +179,9 @@ def test_read_only_view_of_mutable_memory_is_copied() -> None:
         lambda v: accnp.device_put(v, device),
         jnp.negative,
     ]
-    made = [way(part) for way in ways]
+    arrays = [way(part) for way in ways]
     x[:] = 0
-    assert [abs(value_of(y)[0]) for y in made] == [2] * len(ways)
+    assert [abs(value_of(y)[0]) for y in arrays] == [2] * len(ways)
 
 
 def test_copy_false_shares_what_it_can() -> None:
@@ -189,9 +189,9 @@ def test_copy_false_shares_what_it_can() -> None:
     assert np.shares_memory(np.asarray(jnp.asarray(x, copy=False)), x)
     assert np.shares_memory(np.asarray(jnp.array(x, copy=False)), x)
     for y in (x[::2], x.astype(np.float64), x[:4].view(np.uint8)[1:13].view(np.float32)):
-        made = jnp.asarray(y, copy=False)
-        assert not np.shares_memory(np.asarray(made), x)
-        assert (np.asarray(made) == y).all()
+        array = jnp.asarray(y, copy=False)
+        assert not np.shares_memory(np.asarray(array), x)
+        assert (np.asarray(array) == y).all()
 
 
 def test_updates_of_shared_memory_are_made_in_a_copy() -> None:
@@ -257,16 +257,16 @@ def test_arrays_of_other_dtypes_than_numbers_are_refused(dtype):
 
 def test_bfloat16_goes_through_a_file(tmp_path):
     jnp.save(tmp_path / "x.npy", jnp.arange(3, dtype="bfloat16"))
-    found = jnp.load(tmp_path / "x.npy")
-    assert found.dtype == "bfloat16"
-    assert found.tolist() == [0, 1, 2]
+    loaded = jnp.load(tmp_path / "x.npy")
+    assert loaded.dtype == "bfloat16"
+    assert loaded.tolist() == [0, 1, 2]
 
 
 def test_integer_linspace_rounds_down():
     """Of complex ends those of the real part (it was cut); the step has the dtype's precision."""
     with pytest.warns(DeprecationWarning, match="Casting from complex to real"):
-        found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
-    assert found.tolist() == [-3, -1, 1, 3]
+        points, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
+    assert points.tolist() == [-3, -1, 1, 3]
     assert step.dtype == "float32"
 
 
@@ -286,9 +286,9 @@ def test_linspace_points_are_rounded_from_float64():
 
 @pytest.mark.parametrize("kind", ["f4", "i2", "c8", "u4", "f2", "f8", "i8"])
 def test_arrays_of_the_other_byte_order(kind: str) -> None:
-    given = np.arange(-2, 4).astype(f">{kind}").reshape(2, 3)
-    given = np.abs(given) if kind[0] == "u" else given
-    native = given.astype(kind)
+    swapped = np.arange(-2, 4).astype(f">{kind}").reshape(2, 3)
+    swapped = np.abs(swapped) if kind[0] == "u" else swapped
+    native = swapped.astype(kind)
     with accnp.enable_x64():
         makers: list[Any] = [
             jnp.asarray, jnp.array, accnp.device_put, accnp.jit(lambda x: x),
@@ -297,12 +297,12 @@ def test_arrays_of_the_other_byte_order(kind: str) -> None:
             lambda x: jnp.asarray(list(x)),
         ]  # fmt: skip
         for make in makers:
-            made = np.asarray(make(given))
-            assert made.dtype.isnative
-            np.testing.assert_array_equal(made, native)
-        assert jnp.asarray(given).dtype == native.dtype
-        assert jnp.result_type(given.dtype) == native.dtype
-        assert jnp.zeros(2, given.dtype).dtype == native.dtype
+            converted = np.asarray(make(swapped))
+            assert converted.dtype.isnative
+            np.testing.assert_array_equal(converted, native)
+        assert jnp.asarray(swapped).dtype == native.dtype
+        assert jnp.result_type(swapped.dtype) == native.dtype
+        assert jnp.zeros(2, swapped.dtype).dtype == native.dtype
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -312,12 +312,12 @@ def test_positions_of_16_bits_are_rounded_once(dtype, start, stop, num):
     expected = np.linspace(start, stop, num).astype(kind)
     ends = jnp.asarray(start, kind), jnp.asarray(stop, kind)
     for f in (jnp.linspace, accnp.jit(jnp.linspace, static_argnums=2)):
-        found = f(*ends, num)
-        assert found.dtype == kind
-        np.testing.assert_array_equal(found, expected)
+        actual = f(*ends, num)
+        assert actual.dtype == kind
+        np.testing.assert_array_equal(actual, expected)
     step = (stop - start) / num
-    found = jnp.arange(start, stop, step, dtype=kind)
-    np.testing.assert_array_equal(found, np.arange(start, stop, step).astype(kind))
+    actual = jnp.arange(start, stop, step, dtype=kind)
+    np.testing.assert_array_equal(actual, np.arange(start, stop, step).astype(kind))
     wide = jnp.linspace(jnp.float16(-60000), jnp.float16(60000), 5, retstep=True)
     np.testing.assert_array_equal(wide[0], [-60000, -30000, 0, 30000, 60000])
     assert wide[1] == 30000
@@ -349,9 +349,9 @@ DROPPED = {
 
 @pytest.mark.parametrize("name", DROPPED)
 def test_lost_imaginary_parts_are_reported(name: str) -> None:
-    found = []
+    results = []
     for m in (accnp, jax):
         with pytest.warns(np.exceptions.ComplexWarning, match="Casting complex values to real"):
-            found.append(DROPPED[name](m))
-    assert found[0].dtype == found[1].dtype
-    np.testing.assert_allclose(*found)
+            results.append(DROPPED[name](m))
+    assert results[0].dtype == results[1].dtype
+    np.testing.assert_allclose(*results)

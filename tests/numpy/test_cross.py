@@ -25,17 +25,17 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_values_types_and_derivatives(name):
     args, kwargs = CALLS[name]
-    found, expected = jnp.cross(*args, **kwargs), jax.numpy.cross(*args, **kwargs)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    assert found.weak_type == expected.weak_type
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    actual, expected = jnp.cross(*args, **kwargs), jax.numpy.cross(*args, **kwargs)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    assert actual.weak_type == expected.weak_type
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     recorded = accnp.vmap(lambda a, b: jnp.cross(a, b, **kwargs))(*[x[None] for x in args])[0]
-    assert np.asarray(found).tobytes() == np.asarray(recorded).tobytes()
-    if found.dtype == np.float32:
+    assert np.asarray(actual).tobytes() == np.asarray(recorded).tobytes()
+    if actual.dtype == np.float32:
         tangents = tuple([np.full_like(x, 0.5) for x in args])
-        found = accnp.jvp(lambda a, b: jnp.cross(a, b, **kwargs), args, tangents)[1]
+        actual = accnp.jvp(lambda a, b: jnp.cross(a, b, **kwargs), args, tangents)[1]
         expected = jax.jvp(lambda a, b: jax.numpy.cross(a, b, **kwargs), args, tangents)[1]
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
         accnp.test_util.check_grads(
             lambda a, b: jnp.cross(a, b, **kwargs), args, order=2, rtol=3e-2, atol=3e-2
         )

@@ -90,10 +90,10 @@ def test_report_refuses_shapes_that_do_not_fit():
 )
 def test_labels_in_lists_give_the_axes_of_the_result_in_their_order(terms):
     arrays = [np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)]
-    given = [v for pair in zip(arrays, terms, strict=False) for v in pair] + list(terms[2:])
+    operands = [v for pair in zip(arrays, terms, strict=False) for v in pair] + list(terms[2:])
     text = "ba->ab" if terms == (("x", "b"),) else None  # NumPy takes integers only
-    expected = np.einsum(text, arrays[0]) if text else np.einsum(*given)
-    np.testing.assert_array_equal(jnp.einsum(*given), expected)
+    expected = np.einsum(text, arrays[0]) if text else np.einsum(*operands)
+    np.testing.assert_array_equal(jnp.einsum(*operands), expected)
 
 
 def test_labels_without_an_order_are_refused():

@@ -87,9 +87,9 @@ def test_degenerate_shapes():
 def test_double_precision():
     x = RNG.normal(size=64)
     with jnp.enable_x64(True):
-        got = jnp.fft.fft(x)
-        assert got.dtype == np.complex128
-        np.testing.assert_allclose(got, np.fft.fft(x), atol=1e-13)
+        actual = jnp.fft.fft(x)
+        assert actual.dtype == np.complex128
+        np.testing.assert_allclose(actual, np.fft.fft(x), atol=1e-13)
         np.testing.assert_allclose(jnp.fft.irfft(jnp.fft.rfft(x)), x, atol=1e-14)
         np.testing.assert_allclose(jnp.fft.fftfreq(9, 0.3), np.fft.fftfreq(9, 0.3), rtol=1e-15)
 
@@ -105,8 +105,8 @@ def test_derivatives(name, n):
 
     same(jnp.grad(lambda x: loss(jnp, x))(x), lambda: jax.grad(lambda x: loss(J, x))(x), 1e-4)
     t = numbers(x.shape, x.dtype)
-    got = jnp.jvp(lambda x: getattr(jnp.fft, name)(x), (x,), (t,))[1]
-    same(got, lambda: getattr(J.fft, name)(t))
+    tangent = jnp.jvp(lambda x: getattr(jnp.fft, name)(x), (x,), (t,))[1]
+    same(tangent, lambda: getattr(J.fft, name)(t))
 
 
 def test_derivative_of_a_complex_transform_of_real_numbers():
@@ -120,8 +120,8 @@ def test_derivative_of_a_complex_transform_of_real_numbers():
 def test_batches():
     x = numbers((3, 4, 6), "c8")
     for axis in (0, 1, 2):
-        got = jnp.vmap(lambda v: jnp.fft.fft(v, axis=0), in_axes=axis)(x)
-        same(got, lambda: jax.vmap(lambda v: J.fft.fft(v, axis=0), in_axes=axis)(x))
+        actual = jnp.vmap(lambda v: jnp.fft.fft(v, axis=0), in_axes=axis)(x)
+        same(actual, lambda: jax.vmap(lambda v: J.fft.fft(v, axis=0), in_axes=axis)(x))
 
 
 def test_results_do_not_depend_on_jit_or_threads():
@@ -160,20 +160,20 @@ def test_the_mirrored_half_is_a_kernel():
     assert "no kernel: fft is" in text
     half = np.fft.rfft2(x).astype("c8")
     expected = np.fft.fft2(x)
-    found = OPS["fft_mirror"].numpy(half, fft_lengths=(4, 10))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    actual = OPS["fft_mirror"].numpy(half, fft_lengths=(4, 10))
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
 def test_threads_share_examples(name):
     x = jnp.asarray(numbers((3, 300, 512), "f4" if name == "rfft" else "c8"))
-    found = []
+    results = []
     for n in (1, 2, 3):
         with jnp.threads(n):
-            found.append(np.asarray(getattr(jnp.fft, name)(x)))
-    assert all(np.array_equal(found[0], other) for other in found[1:])
+            results.append(np.asarray(getattr(jnp.fft, name)(x)))
+    assert all(np.array_equal(results[0], other) for other in results[1:])
     expected = getattr(np.fft, name)(np.asarray(x))
-    np.testing.assert_allclose(found[0], expected, atol=2e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(results[0], expected, atol=2e-6 * np.abs(expected).max())
 
 
 LARGE = [
@@ -188,13 +188,13 @@ def test_large_transforms_in_parts(name, shape, axes):
     """Numbers of lines that no vector divides: a library may round those left over otherwise."""
     x = jnp.asarray(numbers(shape, "f4" if name == "rfftn" else "c8"))
     axes = tuple(range(-axes, 0))
-    found = []
+    results = []
     for n in (1, 2, 3):
         with jnp.threads(n):
-            found.append(np.asarray(getattr(jnp.fft, name)(x, axes=axes)))
-    assert all(np.array_equal(found[0], other) for other in found[1:])
+            results.append(np.asarray(getattr(jnp.fft, name)(x, axes=axes)))
+    assert all(np.array_equal(results[0], other) for other in results[1:])
     expected = getattr(np.fft, name)(np.asarray(x), axes=axes)
-    np.testing.assert_allclose(found[0], expected, atol=2e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(results[0], expected, atol=2e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("length", [300_000, 500_000])
@@ -238,17 +238,17 @@ ERRORS = [
 @pytest.mark.parametrize("text", ERRORS)
 def test_errors(text):
     z = lambda shape, dtype="f4": np.zeros(shape, dtype)  # noqa: E731
-    with pytest.raises(Exception) as wanted:  # noqa: PT011
+    with pytest.raises(Exception) as jax_error:  # noqa: PT011
         eval(text, {"m": J, "lax": jax.lax, "z": z})
-    with pytest.raises(type(wanted.value)):
+    with pytest.raises(type(jax_error.value)):
         eval(text, {"m": jnp, "lax": lax, "z": z})
 
 
 def test_jaxpr_matches_jax():
     x = np.ones((4, 6), "f4")
     for name in ("fft", "rfft", "ifft2", "irfft"):
-        got = str(jnp.make_jaxpr(getattr(jnp.fft, name))(x))
-        assert got == str(jax.make_jaxpr(getattr(J.fft, name))(x))
+        jaxpr = str(jnp.make_jaxpr(getattr(jnp.fft, name))(x))
+        assert jaxpr == str(jax.make_jaxpr(getattr(J.fft, name))(x))
 
 
 def test_every_name_exists():
@@ -272,5 +272,5 @@ def test_the_number_of_samples_is_an_integer(n):
 @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")  # of jax itself
 def test_integer_frequencies_are_truncated_as_in_jax():
     for d in (1.0, 0.1):
-        found = jnp.fft.fftfreq(8, d, dtype=int)
-        assert found.tolist() == jax.numpy.fft.fftfreq(8, d, dtype=int).tolist()
+        frequencies = jnp.fft.fftfreq(8, d, dtype=int)
+        assert frequencies.tolist() == jax.numpy.fft.fftfreq(8, d, dtype=int).tolist()

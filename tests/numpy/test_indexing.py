@@ -158,9 +158,9 @@ BATCHED = [
 def test_vmap_matches_a_loop(fn: Any, axes: tuple[Any, Any]) -> None:
     xs = jnp.asarray(np.stack([X, X + 100])) if axes[0] == 0 else jnp.asarray(X)
     index = jnp.array([1, 2]) if axes[1] == 0 else jnp.asarray(2)
-    got = accnp.vmap(fn, axes)(xs, index)
+    actual = accnp.vmap(fn, axes)(xs, index)
     rows = [fn(xs[k] if axes[0] == 0 else xs, index[k] if axes[1] == 0 else index) for k in (0, 1)]
-    np.testing.assert_array_equal(np.asarray(got), np.stack([np.asarray(r) for r in rows]))
+    np.testing.assert_array_equal(np.asarray(actual), np.stack([np.asarray(r) for r in rows]))
 
 
 REFUSED = [
@@ -238,10 +238,10 @@ def test_expressions_of_known_types_are_not_read_again(monkeypatch):
 def test_flat_indices_whose_dtype_does_not_hold_the_size(dtype):
     """unravel_index computed in their dtype: of int8 and 1000 elements all came out as 0."""
     i = np.array([-128, -127, -1, 0, 2, 126, 127]).astype(dtype)
-    found = accnp.jit(lambda i: jnp.unravel_index(i, (10, 100)))(i)
+    coordinates = accnp.jit(lambda i: jnp.unravel_index(i, (10, 100)))(i)
     expected = np.unravel_index(i.astype(int) % 1000, (10, 100))
-    np.testing.assert_array_equal(found, expected)
-    assert all(x.dtype == dtype for x in found)
+    np.testing.assert_array_equal(coordinates, expected)
+    assert all(x.dtype == dtype for x in coordinates)
 
 
 ITEMS = {
@@ -270,29 +270,29 @@ def test_ellipsis_separates_index_arrays(rank):
             count += 1
             ours = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) and k.dtype != bool else k
                           for k in key])  # fmt: skip
-            found = jnp.asarray(x)[ours]
+            selected = jnp.asarray(x)[ours]
             if count % 20:
-                np.testing.assert_array_equal(value_of(found), expected)  # without a kernel
+                np.testing.assert_array_equal(value_of(selected), expected)  # without a kernel
                 continue
-            np.testing.assert_array_equal(np.asarray(found), expected)
+            np.testing.assert_array_equal(np.asarray(selected), expected)
             values = np.arange(expected.size, dtype=np.float32).reshape(expected.shape)
             for how in ("add", "multiply", "min"):
                 written = x.copy()
                 ufunc = {"add": np.add, "multiply": np.multiply, "min": np.minimum}[how]
                 ufunc.at(written, key, values)
-                made = getattr(jnp.asarray(x).at[ours], how)(values)
-                np.testing.assert_allclose(np.asarray(made), written, rtol=1e-6)
+                updated = getattr(jnp.asarray(x).at[ours], how)(values)
+                np.testing.assert_allclose(np.asarray(updated), written, rtol=1e-6)
     assert count > 30
 
 
 def test_gradients_where_an_ellipsis_stands_for_no_axes():
     x, i = np.arange(27.0, dtype=np.float32).reshape(3, 3, 3), np.array([0, 1])
     weights = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    found = accnp.grad(lambda x: (x[:, i, ..., i] * weights).sum())(x)
+    actual = accnp.grad(lambda x: (x[:, i, ..., i] * weights).sum())(x)
     expected = jax.grad(lambda x: (x[:, i, ..., i] * weights).sum())(jax.numpy.asarray(x))
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-    found = accnp.vmap(lambda x: x[:, i, ..., i])(np.stack([x, -x]))
-    np.testing.assert_array_equal(np.asarray(found), np.stack([x[:, i, ..., i], -x[:, i, ..., i]]))
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
+    actual = accnp.vmap(lambda x: x[:, i, ..., i])(np.stack([x, -x]))
+    np.testing.assert_array_equal(np.asarray(actual), np.stack([x[:, i, ..., i], -x[:, i, ..., i]]))
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,8 @@ def test_arithmetic_index_sequences_become_slices(key: Any, dtype: Any) -> None:
     np.testing.assert_array_equal(jnp.asarray(x)[key], x[key])
     moved = np.zeros_like(x, np.float32)
     moved[key] = 1
-    slope = accnp.grad(lambda x: jnp.sum(x[key]))(x.astype(np.float32))
-    np.testing.assert_array_equal(slope, moved)
+    gradient = accnp.grad(lambda x: jnp.sum(x[key]))(x.astype(np.float32))
+    np.testing.assert_array_equal(gradient, moved)
 
 
 @pytest.mark.parametrize(

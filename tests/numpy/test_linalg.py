@@ -213,9 +213,9 @@ def test_gradient_of_zero_residual_norm_is_finite(dtype: str) -> None:
         return (x.sum() + residuals.sum()).real
 
     a, b = np.array([[2.0], [0.0]], dtype), np.array([[4.0], [0.0]], dtype)
-    slopes = accnp.grad(total, (0, 1))(a, b)
-    np.testing.assert_allclose(slopes[0], [[-1.0], [0.0]])
-    np.testing.assert_allclose(slopes[1], [[0.5], [0.0]])
+    gradients = accnp.grad(total, (0, 1))(a, b)
+    np.testing.assert_allclose(gradients[0], [[-1.0], [0.0]])
+    np.testing.assert_allclose(gradients[1], [[0.5], [0.0]])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
@@ -267,19 +267,19 @@ def test_tridiagonal_pivots_that_are_perturbed(large):
     none = np.zeros(4, np.float32)
     d = np.array([-1, large, 0, -1e-40], np.float32)
     b = np.array([[1], [2], [1], [1]], np.float32)
-    found = accnp.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
+    solution = accnp.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
     least = float(np.finfo(np.float32).eps * np.float32(large))
     expected = [[-1], [2 / large], [1 / least], [-1 / least]]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(solution, expected, rtol=1e-6)
     their = jax.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
-    np.testing.assert_allclose(found, their, rtol=1e-6)
+    np.testing.assert_allclose(solution, their, rtol=1e-6)
 
 
 def test_trace_of_an_offset_known_at_run_time() -> None:
     x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
-    found = accnp.vmap(lambda k: jnp.trace(x, k, 2, 0))(jnp.arange(-4, 4))
+    traces = accnp.vmap(lambda k: jnp.trace(x, k, 2, 0))(jnp.arange(-4, 4))
     expected = np.stack([np.trace(x, k, 2, 0) for k in range(-4, 4)])
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(traces, expected)
     small = np.eye(3, dtype=np.int8)
     assert accnp.jit(jnp.trace)(small, 0).dtype == jnp.int32
 

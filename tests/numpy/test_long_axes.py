@@ -105,7 +105,7 @@ def test_random_numbers_are_counted_by_unsigned_integers() -> None:
 
 
 def test_coordinates_of_many_elements() -> None:
-    got = jnp.unravel_index(jnp.array([-1, 3]), (2, N // 2))
-    np.testing.assert_array_equal(got, np.unravel_index([N - 1, 3], (2, N // 2)))
+    coordinates = jnp.unravel_index(jnp.array([-1, 3]), (2, N // 2))
+    np.testing.assert_array_equal(coordinates, np.unravel_index([N - 1, 3], (2, N // 2)))
     with jnp.enable_x64(True):
         assert jnp.eval_shape(jnp.argmax, LONG).dtype == np.int64

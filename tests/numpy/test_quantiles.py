@@ -70,10 +70,12 @@ quantile(X, 0.5, method='inverted_cdf', weights=X + 1j)
 
 @pytest.mark.parametrize("text", cases(REFUSED))
 def test_raises_where_jax_raises(text):
-    wanted = outcome(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
-    got = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, "np": np, "X": X}))
-    assert isinstance(wanted, Exception)
-    assert isinstance(got, type(wanted)), got
+    jax_error = outcome(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
+    error = outcome(
+        lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, "np": np, "X": X})
+    )
+    assert isinstance(jax_error, Exception)
+    assert isinstance(error, type(jax_error)), error
 
 
 def test_no_elements():
@@ -87,8 +89,8 @@ def test_jit_and_vmap():
         ours, theirs = getattr(jnp, f), getattr(jax.numpy, f)
         assert np.array_equal(accnp.jit(ours)(Z), ours(Z), equal_nan=True)
         same(accnp.vmap(ours, in_axes=1)(Z), jax.vmap(theirs, in_axes=1)(Z))
-    got = accnp.vmap(jnp.quantile, in_axes=(None, 0))(X, P)
-    same(got, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
+    actual = accnp.vmap(jnp.quantile, in_axes=(None, 0))(X, P)
+    same(actual, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
 
 
 def test_long_arrays_match_numpy():
@@ -125,8 +127,8 @@ def test_positions_beyond_float32_precision() -> None:
 def test_weights_are_added_up_in_float64() -> None:
     x = np.arange(5000, dtype=np.float32)
     w = np.full(5000, 1.0, np.float16)
-    found = jnp.quantile(x, 0.9, method="inverted_cdf", weights=jnp.asarray(w))
-    assert found == np.quantile(x, 0.9, method="inverted_cdf", weights=w)
+    actual = jnp.quantile(x, 0.9, method="inverted_cdf", weights=jnp.asarray(w))
+    assert actual == np.quantile(x, 0.9, method="inverted_cdf", weights=w)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -146,8 +148,8 @@ def test_infinite_elements(method: str) -> None:
     with_nan = np.append(x, np.float32(np.nan))
     assert jnp.nanpercentile(with_nan, 0.0, method=method) == -np.inf
     assert np.isnan(jnp.percentile(with_nan, 0.0, method=method))
-    slopes = accnp.grad(lambda v: jnp.quantile(v, 0.5, method=method))(x)
-    np.testing.assert_array_equal(slopes, [0, 0, 0, 0, 0, 1, 0])
+    gradient = accnp.grad(lambda v: jnp.quantile(v, 0.5, method=method))(x)
+    np.testing.assert_array_equal(gradient, [0, 0, 0, 0, 0, 1, 0])
 
 
 @pytest.mark.parametrize(

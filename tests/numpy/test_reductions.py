@@ -66,10 +66,10 @@ def test_types_with_x64_do_not_depend_on_earlier_calls(name: str, dtype: str) ->
         with jax.enable_x64(x64):
             expected = getattr(jax.numpy, name)(np.ones((2, 3), dtype)).dtype
         with accnp.enable_x64(x64):
-            found = [getattr(jnp, name)(x).dtype for _ in range(2)]
+            dtypes = [getattr(jnp, name)(x).dtype for _ in range(2)]
             if hasattr(x, name):
-                found += [getattr(x, name)().dtype for _ in range(2)]
-        assert set(found) == {expected}
+                dtypes += [getattr(x, name)().dtype for _ in range(2)]
+        assert set(dtypes) == {expected}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
     expected = np.log1p(rest) + top[:, 0]
     with accnp.enable_x64(dtype == "float64"):
         across = np.ascontiguousarray(x.T)
-        found = {
+        results = {
             "rows": nn.logsumexp(x, axis=1),
             "rows, compiled": accnp.jit(lambda x: nn.logsumexp(x, axis=1))(x),
             "columns": accnp.jit(lambda x: nn.logsumexp(x, axis=0))(across),
@@ -229,20 +229,20 @@ def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
         exact = expected[: len(y)]
         return float((np.abs(y - exact) / np.spacing(np.abs(exact).astype(dtype))).max())
 
-    for name, y in found.items():
+    for name, y in results.items():
         y = np.asarray(y).ravel()
         assert y.dtype == dtype
         # Columns are added up one after the other.
         more = 1.5 if "rows" in name else 3
         assert error(y) <= max(4, more * error(theirs)), (name, error(y), error(theirs))
-    np.testing.assert_array_equal(found["rows"], found["rows, compiled"])
+    np.testing.assert_array_equal(results["rows"], results["rows, compiled"])
 
 
 def test_logsumexp_derivatives_match_softmax_near_zero() -> None:
     x = _beside_zero(7, np.float32)
-    for axis, given in ((1, x), (0, x.T)):
-        slope = accnp.jit(accnp.grad(lambda x, a=axis: nn.logsumexp(x, axis=a).sum()))(given)
-        np.testing.assert_allclose(slope, nn.softmax(given, axis=axis), rtol=1e-5, atol=1e-30)
+    for axis, operand in ((1, x), (0, x.T)):
+        gradient = accnp.jit(accnp.grad(lambda x, a=axis: nn.logsumexp(x, axis=a).sum()))(operand)
+        np.testing.assert_allclose(gradient, nn.softmax(operand, axis=axis), rtol=1e-5, atol=1e-30)
     twice = accnp.hessian(nn.logsumexp)(x[0])
     np.testing.assert_allclose(twice, jax.hessian(jax.nn.logsumexp)(x[0]), rtol=1e-4, atol=1e-9)
     _, tangent = accnp.jvp(nn.logsumexp, (x[0],), (x[1],))
@@ -269,9 +269,9 @@ def test_cumulative_of_the_standard(name: str) -> None:
     agree(fn, peer, DATA["int32"])
     for kind in (np.int8, np.uint8):  # jax leaves products as narrow as they are
         wide = np.dtype(np.int32 if kind is np.int8 else np.uint32)
-        found = fn(np.array([3, 100, 100], kind))
-        assert found.dtype == wide
-        assert found.tolist() == ([3, 103, 203] if "sum" in name else [3, 300, 30000])
+        actual = fn(np.array([3, 100, 100], kind))
+        assert actual.dtype == wide
+        assert actual.tolist() == ([3, 103, 203] if "sum" in name else [3, 300, 30000])
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), ()])
@@ -361,14 +361,14 @@ def test_running_products_overflow_only_where_one_from_the_start_does(dtype, n):
         expected = np.multiply.accumulate(x.astype("G" if dtype[0] == "c" else "g"))
         rtol = 1e-4 if dtype in ("f4", "c8") else 1e-12
         both = np.stack([x, x, 1 / x, x, x])
-        for found in (
+        for actual in (
             jnp.cumprod(jnp.asarray(x)),
             jnp.cumprod(jnp.asarray(both), 1)[1],
             jnp.cumprod(jnp.asarray(both.T.copy()), 0)[:, 3],
             lax.cumprod(jnp.asarray(x[::-1].copy()), reverse=True)[::-1],
             reference(x, axis=0),
         ):
-            error = np.abs(np.asarray(found) - expected) / np.abs(expected)
+            error = np.abs(np.asarray(actual) - expected) / np.abs(expected)
             assert error.max() < rtol
 
 
@@ -377,8 +377,8 @@ def test_derivatives_of_products_that_overflow_from_either_side(dtype):
     big = 1e250 if dtype == "f8" else 1e30
     x = np.array([big, big, 1 / big, 1 / big], dtype)
     with accnp.enable_x64(True):
-        slope = accnp.grad(jnp.prod, holomorphic=dtype[0] == "c")(jnp.asarray(x))
-        np.testing.assert_allclose(slope, 1 / x, rtol=1e-5)
+        gradient = accnp.grad(jnp.prod, holomorphic=dtype[0] == "c")(jnp.asarray(x))
+        np.testing.assert_allclose(gradient, 1 / x, rtol=1e-5)
         zero = accnp.hessian(jnp.prod)(np.array([0.0, 2.0, 3.0]))
         np.testing.assert_array_equal(zero, [[0, 3, 2], [3, 0, 0], [2, 0, 0]])
 
@@ -398,8 +398,8 @@ def test_variance_is_the_rounded_one_of_float64(offset: float, shape: tuple[int,
         for name in ("var", "std"):
             expected = np.asarray(getattr(np, name)(x.astype(float), axis=axis), np.float32)
             f = partial(getattr(jnp, name), axis=axis)
-            for found in (f(x), accnp.jit(f)(x), accnp.jit(f)(np.asfortranarray(x))):
-                assert (np.abs(np.asarray(found) - expected) <= np.spacing(expected)).all()
+            for actual in (f(x), accnp.jit(f)(x), accnp.jit(f)(np.asfortranarray(x))):
+                assert (np.abs(np.asarray(actual) - expected) <= np.spacing(expected)).all()
 
 
 @pytest.mark.parametrize("name", ["var", "std"])
@@ -420,9 +420,9 @@ def test_second_derivatives_of_deviations(name: str, options: dict[str, Any]) ->
                     f, g = accnp.grad(f), jax.grad(g)
                 np.testing.assert_allclose(f(1.3, z), g(1.3, z), rtol=3e-5, atol=1e-4)
     ours, theirs = getattr(jnp, name), getattr(jax.numpy, name)
-    found = accnp.hessian(lambda x: ours(x, **options))(x)
+    actual = accnp.hessian(lambda x: ours(x, **options))(x)
     expected = jax.hessian(lambda x: theirs(x, **options))(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e30])
@@ -439,9 +439,9 @@ def test_variance_of_large_numbers(offset: float) -> None:
     exact = x.astype(float)
     everywhere = np.ones(x.shape, bool)
 
-    def near(found: Any, expected: Any) -> None:
+    def near(actual: Any, expected: Any) -> None:
         expected = np.asarray(expected, np.float32)
-        assert (np.abs(np.asarray(found) - expected) <= 4 * np.spacing(np.abs(expected))).all()
+        assert (np.abs(np.asarray(actual) - expected) <= 4 * np.spacing(np.abs(expected))).all()
 
     for name in ("var", "std", "nanvar", "nanstd"):
         ours, theirs = getattr(jnp, name), getattr(np, name)
@@ -460,8 +460,8 @@ def test_variance_of_large_numbers(offset: float) -> None:
     near(jnp.var(z), np.var(z.astype(complex)))
     standard = (exact - exact.mean()) / exact.std()
     np.testing.assert_allclose(nn.standardize(x, None, epsilon=0), standard, atol=1e-5)
-    slope = accnp.grad(lambda v: jnp.std(v))(x)
-    np.testing.assert_allclose(slope, standard / x.size, rtol=1e-4, atol=1e-9)
+    gradient = accnp.grad(lambda v: jnp.std(v))(x)
+    np.testing.assert_allclose(gradient, standard / x.size, rtol=1e-4, atol=1e-9)
 
 
 def test_variance_of_large_integers_and_doubles() -> None:
@@ -477,8 +477,8 @@ def test_deviations_of_small_and_large_numbers() -> None:
         x = np.array([3.0, 4.0, 8.0], np.float32) * np.float32(scale)
         exact = x.astype(float)
         np.testing.assert_allclose(jnp.std(x), exact.std(), rtol=1e-6)
-        slope = (exact - exact.mean()) / exact.std() / 3
-        np.testing.assert_allclose(accnp.grad(jnp.std)(x), slope, rtol=1e-5)
+        gradient = (exact - exact.mean()) / exact.std() / 3
+        np.testing.assert_allclose(accnp.grad(jnp.std)(x), gradient, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
@@ -489,16 +489,18 @@ def test_reductions_that_were_recorded_before(name):
     for dtype in ("float32", "int8", "bool", "float16", "complex64", "float64"):
         a = jnp.asarray(rng.integers(-2, 3, (3, 4)).astype(dtype))
         for axis in (None, 0, 1, -1, (0,), (0, 1), [1]):
-            wanted = of_numpy(np.asarray(a), tuple(axis) if type(axis) is list else axis)
+            expected = of_numpy(np.asarray(a), tuple(axis) if type(axis) is list else axis)
             first, traced = f(a, axis), accnp.jit(partial(f, axis=axis))(a)
-            for found in (first, f(a, axis), f(a[::-1][::-1], axis), traced):
-                assert found.aval is first.aval
-                np.testing.assert_array_equal(found, wanted)
+            for actual in (first, f(a, axis), f(a[::-1][::-1], axis), traced):
+                assert actual.aval is first.aval
+                np.testing.assert_array_equal(actual, expected)
     a = jnp.asarray(rng.standard_normal((3, 4)), "float32")
     for _ in range(3):
         np.testing.assert_array_equal(accnp.vmap(f)(a), f(a, 1))
-        slope = accnp.grad(f)(a)
-        np.testing.assert_allclose((slope * a).sum(), {"prod": 12}.get(name, 1) * f(a), rtol=1e-5)
+        gradient = accnp.grad(f)(a)
+        np.testing.assert_allclose(
+            (gradient * a).sum(), {"prod": 12}.get(name, 1) * f(a), rtol=1e-5
+        )
         with accnp.enable_x64():
             wide = jnp.asarray(np.ones(3))
             assert f(wide).dtype == np.float64

@@ -60,8 +60,8 @@ def test_jit_and_vmap(text):
 
     for transform in ("jit", "vmap"):
         x, y = (A, B) if transform == "jit" else (np.stack([A, A[::-1] + 1]), np.stack([B, B * 2]))
-        got = getattr(accnp, transform)(of(jnp))(x, y)
-        same(got, getattr(jax, transform)(of(jax.numpy))(x, y))
+        actual = getattr(accnp, transform)(of(jnp))(x, y)
+        same(actual, getattr(jax, transform)(of(jax.numpy))(x, y))
 
 
 REFUSED = """
@@ -73,10 +73,10 @@ unique(A, size=1.5) | union1d(A, B, size='x')
 @pytest.mark.parametrize("text", cases(REFUSED))
 def test_raises_where_jax_raises(text):
     names = {"A": A, "B": B, "R": R, "E": E}
-    wanted = outcome(lambda: eval(text, {**vars(jax.numpy), **names}))
-    got = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))
-    assert isinstance(wanted, Exception)
-    assert isinstance(got, type(wanted)), got
+    jax_error = outcome(lambda: eval(text, {**vars(jax.numpy), **names}))
+    error = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))
+    assert isinstance(jax_error, Exception)
+    assert isinstance(error, type(jax_error)), error
 
 
 @pytest.mark.parametrize("name", ["union1d", "intersect1d", "setdiff1d", "setxor1d", "unique"])

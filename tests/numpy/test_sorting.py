@@ -66,13 +66,13 @@ def test_top_k() -> None:
 @pytest.mark.parametrize("fn", [jnp.sort, jnp.argsort, lambda v: lax.top_k(v, 2)[1],
                                 lambda v: jnp.searchsorted(jnp.sort(v), 1.5)])  # fmt: skip
 def test_vmap_matches_a_loop(fn: Any) -> None:
-    got = np.asarray(accnp.vmap(fn)(jnp.asarray(Y)))
-    np.testing.assert_array_equal(got, np.stack([np.asarray(fn(jnp.asarray(r))) for r in Y]))
+    actual = np.asarray(accnp.vmap(fn)(jnp.asarray(Y)))
+    np.testing.assert_array_equal(actual, np.stack([np.asarray(fn(jnp.asarray(r))) for r in Y]))
 
 
 def test_sizes_under_jit() -> None:
-    got = accnp.jit(lambda v: jnp.unique(v, size=4))(jnp.asarray(Y))
-    assert np.asarray(got).tolist() == np.unique(Y)[:4].tolist()
+    actual = accnp.jit(lambda v: jnp.unique(v, size=4))(jnp.asarray(Y))
+    assert np.asarray(actual).tolist() == np.unique(Y)[:4].tolist()
     with pytest.raises(TypeError, match="unique"):
         accnp.jit(jnp.unique)(jnp.asarray(Y))
 
@@ -100,8 +100,8 @@ def test_partition(n: int, dtype: str) -> None:
         np.testing.assert_array_equal(np.sort(y), np.sort(x))
         np.testing.assert_array_equal(np.asarray(y)[:, kth], np.sort(x)[:, kth])
         picked = np.take_along_axis(x.T, np.asarray(places), 0).T
-        for got in (np.asarray(y), picked):
-            low, high = got[:, : kth % n], got[:, kth % n :]
+        for partitioned in (np.asarray(y), picked):
+            low, high = partitioned[:, : kth % n], partitioned[:, kth % n :]
             ends = np.sort(x)[:, kth, None]
             assert (~(low > ends)).all()
             assert ((high >= ends) | np.isnan(high) | np.isnan(ends)).all()
@@ -112,8 +112,8 @@ def test_partition(n: int, dtype: str) -> None:
 def test_derivatives_of_partition() -> None:
     x = np.random.default_rng(0).normal(size=3000).astype(np.float32)
     f = lambda m, v: m.sum(m.sin(m.partition(v, 1000)[:1000]))  # noqa: E731
-    got = accnp.grad(lambda v: f(jnp, v))(x)
-    np.testing.assert_allclose(got, jax.grad(lambda v: f(jax.numpy, v))(x), rtol=1e-5)
+    gradient = accnp.grad(lambda v: f(jnp, v))(x)
+    np.testing.assert_allclose(gradient, jax.grad(lambda v: f(jax.numpy, v))(x), rtol=1e-5)
 
 
 def test_approximate_extremes_are_exact() -> None:
@@ -128,9 +128,9 @@ def test_approximate_extremes_are_exact() -> None:
             for a, b in zip(actual, expected):
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         for bad in ((Y.astype(int), 2), (x, 9), (x, 0), (np.float32(1), 1)):
-            with pytest.raises((ValueError, TypeError)) as wanted:
+            with pytest.raises((ValueError, TypeError)) as jax_error:
                 theirs(*bad)
-            with pytest.raises(type(wanted.value)):
+            with pytest.raises(type(jax_error.value)):
                 ours(*bad)
 
 
@@ -150,11 +150,11 @@ def test_nan_in_parts_of_complex_numbers(size: int) -> None:
     for _ in range(4):
         x = np.empty(size, np.complex64)
         x.real, x.imag = rng.choice(parts, size), rng.choice(parts, size)
-        given = jnp.asarray(x)
-        np.testing.assert_array_equal(jnp.sort(given), np.sort(x))
+        operand = jnp.asarray(x)
+        np.testing.assert_array_equal(jnp.sort(operand), np.sort(x))
         order = np.argsort(x, kind="stable")
         for f in (jnp.argsort, accnp.jit(jnp.argsort), lambda v: jnp.lexsort((v,))):
-            np.testing.assert_array_equal(f(given), order)
+            np.testing.assert_array_equal(f(operand), order)
         both = np.stack([x, x[::-1]])
         np.testing.assert_array_equal(jnp.sort(jnp.asarray(both), axis=0), np.sort(both, axis=0))
         for name in ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal"):

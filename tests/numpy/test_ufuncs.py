@@ -51,8 +51,8 @@ def _both(name: str) -> tuple[Any, Any]:
 def test_every_ufunc_of_the_table_is_public() -> None:
     for name, function in parts.UNARY.items():
         assert _inner(getattr(jnp, name)) is _inner(function)
-    for name, made in ufuncs.BINARY.items():
-        assert _inner(getattr(jnp, name)) is made.function
+    for name, ufunc in ufuncs.BINARY.items():
+        assert _inner(getattr(jnp, name)) is ufunc.function
 
 
 def _inner(function: Any) -> Any:
@@ -291,9 +291,9 @@ def test_operands_that_are_no_arrays(bad: Any) -> None:
     ],
 )
 def test_errors(call: Any, kind: type, text: str) -> None:
-    found = outcome(lambda: call(jnp.asarray(DATA["bool"]), jnp.asarray(SPECIAL)))
-    assert isinstance(found, kind)
-    assert text in str(found)
+    error = outcome(lambda: call(jnp.asarray(DATA["bool"]), jnp.asarray(SPECIAL)))
+    assert isinstance(error, kind)
+    assert text in str(error)
 
 
 def test_recording_is_cheap() -> None:
@@ -421,8 +421,8 @@ MASKED = {
 def test_multiplication_by_bools_selects(name: str) -> None:
     """jax's compiler makes choices of such products: losses that are nan are masked so."""
     w = np.arange(9) % 3 == 0
-    found = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
-    same(*found)
+    results = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
+    same(*results)
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
@@ -432,10 +432,10 @@ def test_logical_reductions_require_bool_initial(name, initial, options):
     x = np.array([[4, 0, 3], [1, 2, 3]], np.int32)
     initial = bool(initial) if initial == 2 and options else initial  # jax keeps the bits of 2
     more = options | ({} if initial is None else {"initial": initial})
-    found = getattr(jnp, name).reduce(jnp.asarray(x), axis=1, **more)
+    actual = getattr(jnp, name).reduce(jnp.asarray(x), axis=1, **more)
     expected = getattr(jax.numpy, name).reduce(jax.numpy.asarray(x), axis=1, **more)
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
+    assert actual.dtype == expected.dtype
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
@@ -458,8 +458,8 @@ def test_properties_are_read_only(name: str) -> None:
     ours, theirs = _both(name)
     assert isinstance(ours, jnp.ufunc)
     for module, f in (jnp, ours), (jax.numpy, theirs):
-        made = module.frompyfunc(lambda *xs: xs[0], f.nin, 1, identity=3)
-        for ufunc, attribute in itertools.product((f, made), PROPERTIES):
+        custom = module.frompyfunc(lambda *xs: xs[0], f.nin, 1, identity=3)
+        for ufunc, attribute in itertools.product((f, custom), PROPERTIES):
             before = getattr(ufunc, attribute)
             with pytest.raises(AttributeError, match=f"property '{attribute}' of 'ufunc' object"):
                 setattr(ufunc, attribute, before)

@@ -51,9 +51,9 @@ def test_functions_along_axes_of_length_one(name):
         for d in range(x.ndim):
             expected = np.asarray(f(jnp.asarray(x), d))
             for at in range(x.ndim + 1):
-                found = np.asarray(f(jnp.asarray(np.expand_dims(x, at)), d + (at <= d)))
+                actual = np.asarray(f(jnp.asarray(np.expand_dims(x, at)), d + (at <= d)))
                 np.testing.assert_allclose(
-                    np.squeeze(found, at),
+                    np.squeeze(actual, at),
                     expected,
                     rtol=1e-5,
                     atol=1e-4,
@@ -71,5 +71,5 @@ def test_sort_beside_trailing_axes(dtype, shape):
         .integers(0, 90, shape)
         .astype(dtype if dtype != "bfloat16" else "f4")
     )
-    found = jnp.sort(jnp.asarray(x).astype(dtype), 0)
-    np.testing.assert_array_equal(np.asarray(found).astype(x.dtype), np.sort(x, 0))
+    actual = jnp.sort(jnp.asarray(x).astype(dtype), 0)
+    np.testing.assert_array_equal(np.asarray(actual).astype(x.dtype), np.sort(x, 0))

@@ -151,8 +151,8 @@ def run(case: Case) -> tuple[str, str]:
         return "-", f"{type(error).__name__}: {error}"
     digest = hashlib.sha256(b"".join(v.tobytes() for v in values)).hexdigest()[:12]
     if case.wanted is not None:
-        wanted = case.wanted if isinstance(case.wanted, list) else [case.wanted]
-        for actual, expected in zip(values, wanted, strict=True):
+        references = case.wanted if isinstance(case.wanted, list) else [case.wanted]
+        for actual, expected in zip(values, references, strict=True):
             if not np.allclose(actual, expected, rtol=case.rtol, atol=1e-5, equal_nan=True):
                 return (
                     digest,
@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> int:
     """Run the cases that are named, or all; return the exit code."""
     write = "--write" in arguments
     names = {x for x in arguments if not x.startswith("-")}
-    known, found, wrong = recorded(), {}, 0
+    known, digests, wrong = recorded(), {}, 0
     print("#", platform.machine(), platform.python_version(), "numpy", np.__version__, flush=True)
     begin = time.perf_counter()
     for case in cases():
@@ -179,7 +179,7 @@ def main(arguments: list[str]) -> int:
             continue
         digest, note = run(case)
         if case.name not in FROM_LIBRARIES:
-            found[case.name] = digest
+            digests[case.name] = digest
             if digest == known.get(case.name):
                 note = "ok"  # NumPy's products are wrong now and then under an emulator
             elif note == "ok" and not write:
@@ -189,7 +189,7 @@ def main(arguments: list[str]) -> int:
     print(f"# {wrong} wrong, {time.perf_counter() - begin:.1f} s")
     if write:
         head = "# The first 12 digits of SHA-256 of the results of smoke.py, on all machines."
-        lines = [head, *[f"{name} {digest}" for name, digest in found.items()]]
+        lines = [head, *[f"{name} {digest}" for name, digest in digests.items()]]
         DIGESTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return bool(wrong)
 

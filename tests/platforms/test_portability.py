@@ -46,19 +46,19 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str, list[ast.AST]]]:
     """Yield the lines of uses of names, the names, and the nodes around them."""
 
     def visit(node: ast.AST, around: list[ast.AST]) -> Iterator[tuple[int, str, list[ast.AST]]]:
-        found = ""
+        use = ""
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id == "os" and node.attr in NAMES | FLAGS:
-                found = f"os.{node.attr}"
+                use = f"os.{node.attr}"
         elif isinstance(node, ast.Import) and {a.name for a in node.names} & MODULES:
-            found = ast.unparse(node)
+            use = ast.unparse(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if node.value.startswith(FOLDERS) and "\n" not in node.value:
-                found = node.value
+                use = node.value
         elif isinstance(node, ast.Call) and ast.unparse(node).endswith("CDLL(None)"):
-            found = "CDLL(None)"
-        if found:
-            yield getattr(node, "lineno", 0), found, around
+            use = "CDLL(None)"
+        if use:
+            yield getattr(node, "lineno", 0), use, around
         for child in ast.iter_child_nodes(node):
             yield from visit(child, [*around, node])
 
@@ -86,18 +86,18 @@ def is_guarded(around: list[ast.AST]) -> bool:
 
 
 def unconditional_uses() -> list[str]:
-    found = []
+    places = []
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            found += [
+            places += [
                 f"{name}:{line}: {what}"
                 for line, what, around in uses(tree)
                 if not is_guarded(around)
                 and not any(f"{name}: {what}".startswith(known) for known in GUARDED)
             ]
-    return found
+    return places
 
 
 def test_names_of_linux_are_conditional() -> None:

@@ -84,11 +84,11 @@ def shown(draw, x):
         d = draw(st.integers(0, rank - 1))
         base = x.take(0, axis=d)
         value = np.broadcast_to(np.expand_dims(base, d), x.shape)
-        kept = tuple(k for k in range(rank) if k != d)
+        remaining = tuple(k for k in range(rank) if k != d)
         return Given(
             value,
             base,
-            lambda node: o.broadcast_in_dim(node, shape=x.shape, broadcast_dimensions=kept),
+            lambda node: o.broadcast_in_dim(node, shape=x.shape, broadcast_dimensions=remaining),
         )
     return Given(x)
 
@@ -129,11 +129,11 @@ def plainly(plan, operands):
     """The results of the sources run as plain Python, with bounds checked."""
     leaves = [ways.as_bytes(g.base) for g in operands]
     outs = ways.run_plan_plainly(plan, leaves)
-    found = []
+    outputs = []
     for (data, seen), aval in zip(outs, plan.out_avals, strict=True):
         assert seen[: aval.nbytes].all(), "an output element was never written"
-        found.append(data[: aval.nbytes].view(aval.dtype).reshape(aval.shape))
-    return found
+        outputs.append(data[: aval.nbytes].view(aval.dtype).reshape(aval.shape))
+    return outputs
 
 
 def near(a, b):

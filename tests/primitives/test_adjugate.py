@@ -53,10 +53,10 @@ def test_gradients(name, wide):
 
 def test_stacks_of_any_layout():
     a = RNG.normal(size=(5, 6, 5, 3)).astype(np.float32)
-    found = accnp.grad(lambda a: jnp.linalg.det(a.transpose(1, 3, 2, 0)).sum())(a)
+    gradient = accnp.grad(lambda a: jnp.linalg.det(a.transpose(1, 3, 2, 0)).sum())(a)
     expected = [[cofactors(a[:, i, :, k].T).T for k in range(3)] for i in range(6)]
     expected = np.array(expected).transpose(2, 0, 3, 1)
-    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(gradient), expected, atol=1e-4)
 
 
 def test_forward_derivatives_in_a_loop_are_one_kernel():
@@ -70,11 +70,11 @@ def test_forward_derivatives_in_a_loop_are_one_kernel():
     pushed = accnp.jit(lambda x, t: accnp.jvp(loop, (x,), (t,))[1])
     pushed(x, x)
     before = accnp.counters()["launches"]
-    found = float(pushed(x, x))
+    tangent = float(pushed(x, x))
     assert accnp.counters()["launches"] - before <= 2
     step = 1e-3
     difference = (float(loop(x * (1 + step))) - float(loop(x * (1 - step)))) / (2 * step)
-    np.testing.assert_allclose(found, difference, rtol=2e-2)
+    np.testing.assert_allclose(tangent, difference, rtol=2e-2)
 
 
 def test_matrices_beyond_the_kernel():
@@ -83,13 +83,13 @@ def test_matrices_beyond_the_kernel():
         n = 130
         a = RNG.normal(size=(3, n, n)) / np.sqrt(n)
         a[1, :, 0] = a[1, :, 1]
-        found = np.asarray(accnp.vmap(accnp.grad(jnp.linalg.det))(a))
+        gradients = np.asarray(accnp.vmap(accnp.grad(jnp.linalg.det))(a))
         for k in (0, 2):
             expected = np.linalg.det(a[k]) * np.linalg.inv(a[k]).T
-            np.testing.assert_allclose(found[k], expected, rtol=1e-7)
+            np.testing.assert_allclose(gradients[k], expected, rtol=1e-7)
         u, s, vh = np.linalg.svd(a[1])
         whole = np.prod(s[:-1]) * np.linalg.det(u) * np.linalg.det(vh)
-        np.testing.assert_allclose(found[1], whole * np.outer(u[:, -1], vh[-1]), atol=1e-9)
+        np.testing.assert_allclose(gradients[1], whole * np.outer(u[:, -1], vh[-1]), atol=1e-9)
 
 
 def test_second_derivatives():

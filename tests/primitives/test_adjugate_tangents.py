@@ -35,8 +35,8 @@ def change_of_cofactors(a: np.ndarray, t: np.ndarray) -> np.ndarray:
     n = len(a)
     m = [[Dual(int(a[i, j]), int(t[i, j])) for j in range(n)] for i in range(n)]
     minor = lambda i, j: [r[:j] + r[j + 1 :] for k, r in enumerate(m) if k != i]  # noqa: E731
-    found = [[(-1) ** (i + j) * determinant(minor(i, j)).b for j in range(n)] for i in range(n)]
-    return np.array(found, float)
+    tangents = [[(-1) ** (i + j) * determinant(minor(i, j)).b for j in range(n)] for i in range(n)]
+    return np.array(tangents, float)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -50,16 +50,16 @@ def test_exact_values_at_every_rank(n: int, rank: int, dtype: type) -> None:
         left, right = rng.integers(-3, 4, (n, rank)), rng.integers(-3, 4, (rank, n))
         stack.append(left @ right if rank < n else rng.integers(-3, 4, (n, n)))
     a, t = np.array(stack), rng.integers(-3, 4, (3, n, n))
-    wanted = np.array([change_of_cofactors(x, y) for x, y in zip(a, t, strict=True)])
+    expected = np.array([change_of_cofactors(x, y) for x, y in zip(a, t, strict=True)])
 
     def change(a: jax.Array, t: jax.Array) -> jax.Array:
         return jax.jvp(jax.grad(lambda a: jnp.sum(jnp.linalg.det(a))), (a,), (t,))[1]
 
     with jax.enable_x64(True):
         for form in (jax.jit(change), jax.jit(jax.vmap(change)))[: 2 if n == 4 else 1]:
-            found = form(jnp.asarray(a, dtype), jnp.asarray(t, dtype))
-            scale = max(np.abs(wanted).max(), np.abs(a).max() ** (n - 2) * np.abs(t).max(), 1)
-            np.testing.assert_allclose(found, wanted, atol=20 * np.finfo(dtype).eps * scale)
+            actual = form(jnp.asarray(a, dtype), jnp.asarray(t, dtype))
+            scale = max(np.abs(expected).max(), np.abs(a).max() ** (n - 2) * np.abs(t).max(), 1)
+            np.testing.assert_allclose(actual, expected, atol=20 * np.finfo(dtype).eps * scale)
 
 
 def test_hessian_is_as_near_as_that_of_jax() -> None:
@@ -72,5 +72,5 @@ def test_hessian_is_as_near_as_that_of_jax() -> None:
         np.einsum("ji,lk->ijkl", inverse, inverse) - np.einsum("jk,li->ijkl", inverse, inverse)
     )
     np.testing.assert_allclose(exact, by_inverse, atol=1e-12 * np.abs(by_inverse).max())
-    found = np.asarray(hessian(a.astype(np.float32)))
-    np.testing.assert_allclose(found, exact, atol=1e-6 * np.abs(exact).max())
+    actual = np.asarray(hessian(a.astype(np.float32)))
+    np.testing.assert_allclose(actual, exact, atol=1e-6 * np.abs(exact).max())

@@ -110,9 +110,9 @@ def test_batch_equals_loop(case: Case) -> None:
         batched, out_flags = TOOLS.batch_graph(graph, INNER, flags, True)
         assert all(out_flags)
         arrays = [w if f else x for w, f, x in zip(wide, flags, case.inputs, strict=True)]
-        got = interpret(batched, arrays)
-        assert [y.shape for y in got] == [a.shape for a in batched.out_avals]
-        compare(got, loop(graph, arrays, [flags]))
+        actual = interpret(batched, arrays)
+        assert [y.shape for y in actual] == [a.shape for a in batched.out_avals]
+        compare(actual, loop(graph, arrays, [flags]))
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -161,7 +161,7 @@ def test_vmap_of_every_op_runs(case: Case) -> None:
         last = [np.moveaxis(x, 0, -1) if f else x for x, f in zip(arrays, flags, strict=True)]
         axes = tuple([-1 if f else None for f in flags])
         with accnp.enable_x64():
-            got = accnp.vmap(lambda *xs: one(*map(accnp.asarray, xs)), axes)(*last)
-            for y, w in zip(got, loop(graph, arrays, [flags]), strict=True):
+            actual = accnp.vmap(lambda *xs: one(*map(accnp.asarray, xs)), axes)(*last)
+            for y, w in zip(actual, loop(graph, arrays, [flags]), strict=True):
                 assert y.dtype == w.dtype
                 np.testing.assert_allclose(y, w, rtol=1e-9, atol=1e-10)

@@ -59,7 +59,7 @@ def smooth(case: Case) -> bool:
 
 def chosen() -> list[Any]:
     """The smallest smooth case of each op, and the smallest complex one."""
-    found = []
+    parameters = []
     for op, cases in CASES.items():
         if op in WITHOUT:
             continue
@@ -70,8 +70,8 @@ def chosen() -> list[Any]:
         for kind, some in kinds.items():
             if some:
                 case = min(some, key=lambda c: sum(x.size for x in c.inputs))
-                found.append(pytest.param(case, id=f"{op}-{kind}"))
-    return found
+                parameters.append(pytest.param(case, id=f"{op}-{kind}"))
+    return parameters
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,11 +90,11 @@ def function(case: Case) -> tuple[Callable[..., Any], list[np.ndarray]]:
     where = moving(case)
 
     def f(*xs: Any) -> list[Any]:
-        given = iter(xs)
-        nodes = [as_node(next(given) if i in where else x) for i, x in enumerate(case.inputs)]
+        arguments = iter(xs)
+        nodes = [as_node(next(arguments) if i in where else x) for i, x in enumerate(case.inputs)]
         y = case.record(*nodes)
-        found = y if isinstance(y, list) else items(y) if isinstance(y.aval, tuple) else [y]
-        return [wrap(v) for v in found if v.aval.dtype.kind in "fc"]
+        outputs = y if isinstance(y, list) else items(y) if isinstance(y.aval, tuple) else [y]
+        return [wrap(v) for v in outputs if v.aval.dtype.kind in "fc"]
 
     return f, [case.inputs[i] for i in where]
 
@@ -119,8 +119,8 @@ def test_excluded_ops_have_no_derivative(op: str) -> None:
     zero = rules is ZERO or (isinstance(rules, tuple) and all(r is ZERO for r in rules))
     if WITHOUT[op] == INTEGERS:
         for case in CASES[op]:
-            found = OPS[op].infer(*[as_node(x).aval for x in case.inputs], **case.params)  # type: ignore[misc]
-            assert found.dtype.kind in "biu"
+            aval = OPS[op].infer(*[as_node(x).aval for x in case.inputs], **case.params)  # type: ignore[misc]
+            assert aval.dtype.kind in "biu"
     elif op == "nextafter" or "factorisations" in WITHOUT[op]:
         assert rules is None
     elif op in ("igamma_grad_a", "random_gamma_grad"):

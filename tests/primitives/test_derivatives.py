@@ -107,8 +107,8 @@ def test_reverse(case: Case) -> None:
     outs = smooth_outputs(graph)
     force = tuple(i in outs for i in range(len(graph.outputs)))
     primal, linear, n_res, _flags = TOOLS.linearize_graph(graph, live(case), force)
-    got = interpret(primal, case.inputs)
-    residuals = got[len(graph.outputs) :]
+    outputs = interpret(primal, case.inputs)
+    residuals = outputs[len(graph.outputs) :]
     assert len(residuals) == n_res
     ts = directions(case)
     pushed = interpret(linear, [*residuals, *ts])

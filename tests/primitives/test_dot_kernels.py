@@ -69,8 +69,8 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
     a, b = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n)))
     plan = planned("dot_general", [Given(a), Given(b)], params((((1,), (0,)), ((), ())), a.dtype))
     assert plan.steps[0].extent > 1
-    (got,) = native(plan, [Given(a), Given(b)])
-    np.testing.assert_allclose(got, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
+    (product,) = native(plan, [Given(a), Given(b)])
+    np.testing.assert_allclose(product, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_vector_matrix_product_matches_bitwise_in_both_layouts(k, n, dtype):
             assert len(plan.steps) == 2 - axis
             found += native(plan, [Given(x), right])
     np.testing.assert_allclose(found[0], x @ b, atol=1e-3)
-    for got in found:
-        np.testing.assert_array_equal(got, found[0])
+    for product in found:
+        np.testing.assert_array_equal(product, found[0])
 
 
 @pytest.mark.parametrize(("dtype", "to"), [("i4", "i4"), ("?", "?"), ("i8", "i8")])
@@ -121,14 +121,16 @@ def test_operands_are_converted_by_the_tasks(dtypes, to):
             pairs = ((1 - (turned & 1),), (turned >> 1,)), ((), ())
             plan = planned("dot_general", operands, params(pairs, np.dtype(to)))
             (step,) = plan.steps
-            (got,) = native(plan, operands)
+            (product,) = native(plan, operands)
             assert step.kernel.source.count("gemm_") == 1
             wide = "c16" if to[0] == "c" else "f8" if to[0] == "f" else "i8"
             left, right = (
                 (x.value.T if turned >> i & 1 else x.value).astype(wide)
                 for i, x in enumerate(operands)
             )
-            assert np.allclose(got, (left @ right).astype(to), rtol=1e-4, atol=0.1 * (wide != "i8"))
+            assert np.allclose(
+                product, (left @ right).astype(to), rtol=1e-4, atol=0.1 * (wide != "i8")
+            )
 
 
 @pytest.mark.parametrize(("dtype", "to"), [("f4", "f4"), ("i2", "f4")])
@@ -169,22 +171,22 @@ def test_half_precision_is_multiplied_as_float32_and_rounded_once(dtypes, to):
     ):
         a, b = rng.normal(size=(m, k)) * 3, rng.normal(size=(k, n)) * 3
         a, b = a.astype(left), b.astype(right)
-        wanted = a.astype("f8") @ b.astype("f8")
+        exact = a.astype("f8") @ b.astype("f8")
         p = params((((1,), (0,)), ((), ())), out)
         plan = planned("dot_general", [Given(a), Given(b)], p)
         assert not any(isinstance(step, HostStep) for step in plan.steps)
-        (got,) = native(plan, [Given(a), Given(b)])
-        error = np.abs(got.astype("f8") - wanted)
-        assert (error <= 1.05 * eps * (np.abs(wanted) + 0.05 * np.sqrt(k))).all()
+        (product,) = native(plan, [Given(a), Given(b)])
+        error = np.abs(product.astype("f8") - exact)
+        assert (error <= 1.05 * eps * (np.abs(exact) + 0.05 * np.sqrt(k))).all()
         turned = jnp.asarray(np.array(a.T)).T, jnp.asarray(np.array(b.T)).T
-        found = [lax.dot_general(*turned, p["dimension_numbers"], preferred_element_type=out)]
+        other_paths = [lax.dot_general(*turned, p["dimension_numbers"], preferred_element_type=out)]
         for number in (1, 5):
             with threads(number):
-                found.append(jnp.jit(lax.dot_general, static_argnums=(2, 3, 4))(
+                other_paths.append(jnp.jit(lax.dot_general, static_argnums=(2, 3, 4))(
                     a, b, p["dimension_numbers"], None, out
                 ))  # fmt: skip
-        for other in found:
-            np.testing.assert_array_equal(np.asarray(other), got)
+        for other in other_paths:
+            np.testing.assert_array_equal(np.asarray(other), product)
 
 
 def test_results_do_not_depend_on_layout_threads_or_loops():

@@ -52,8 +52,8 @@ def matrices(draw, dtypes):
 
     def view(x):
         """A view that leaves the values as they are."""
-        given = shown(draw, x)
-        return given if np.array_equal(given.value, x) else Given(x)
+        array = shown(draw, x)
+        return array if np.array_equal(array.value, x) else Given(x)
 
     return a.astype(dtype), b, view
 
@@ -165,8 +165,8 @@ def test_signs_and_failures_are_those_of_jax(dtype):
 def test_infinite_matrices_have_no_singular_values(dtype):
     """LAPACK (and jax with it) never comes back from this one."""
     a = np.array([[np.inf, 1, 0.5], [1, 3, -0.25], [0.5, -0.25, 4]], dtype)
-    found = jnp.linalg.svd(np.stack([a, np.eye(3, dtype=dtype)]))
-    assert all(np.isnan(x[0]).all() and np.isfinite(x[1]).all() for x in map(np.asarray, found))
+    factors = jnp.linalg.svd(np.stack([a, np.eye(3, dtype=dtype)]))
+    assert all(np.isnan(x[0]).all() and np.isfinite(x[1]).all() for x in map(np.asarray, factors))
     by_qr = jnp.lax.linalg.svd(jnp.asarray(a), algorithm=jnp.lax.linalg.SvdAlgorithm.QR)
     assert all(np.isnan(x).all() for x in map(np.asarray, by_qr))
     assert jnp.isnan(jnp.linalg.pinv(a)).all()
@@ -184,8 +184,8 @@ def test_loops_with_lapack_calls_are_native():
 
         return loops.fori_loop(0, 4, body, j.eye(5))
 
-    got = jnp.jit(lambda x: f(jnp, lax, x))(a)
-    np.testing.assert_allclose(got, f(J, jax.lax, J.asarray(a)), rtol=1e-3, atol=1e-3)
+    actual = jnp.jit(lambda x: f(jnp, lax, x))(a)
+    np.testing.assert_allclose(actual, f(J, jax.lax, J.asarray(a)), rtol=1e-3, atol=1e-3)
     assert "library call" not in str(jnp.inspect(lambda x: f(jnp, lax, x))(a))
 
 
@@ -222,7 +222,7 @@ def test_a_new_process_finds_the_routines(tmp_path):
         "w, v = jnp.linalg.eigh(np.array([[2, 1], [1, 2]], np.float32))\n"
         "print(before, 'numba' in sys.modules, 'scipy' in sys.modules, *np.round(w, 3))\n"
     )
-    found = [
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", code],
             env={"ACCNP_CACHE_DIR": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)},
@@ -230,5 +230,5 @@ def test_a_new_process_finds_the_routines(tmp_path):
         ).stdout.split()
         for _ in range(2)
     ]  # fmt: skip
-    assert found[0][2:] == found[1][2:] == ["True", "1.0", "3.0"]
-    assert found[1][:2] == ["False", "False"]
+    assert outputs[0][2:] == outputs[1][2:] == ["True", "1.0", "3.0"]
+    assert outputs[1][:2] == ["False", "False"]

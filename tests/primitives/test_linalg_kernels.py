@@ -53,8 +53,8 @@ def systems(draw, sizes=(1, 2, 3, 5, 6)):
 
     def view(x):
         """A view that leaves the values as they are: matrices stay regular."""
-        given = shown(draw, x)
-        return given if np.array_equal(given.value, x) else Given(x)
+        array = shown(draw, x)
+        return array if np.array_equal(array.value, x) else Given(x)
 
     return a, b, view
 

@@ -44,9 +44,9 @@ def test_loops_with_gradients_of_strided_parts_are_native():
 
     w, x = jnp.full((4, 4), 0.1), jnp.linspace(-1, 1, 96).reshape(6, 4, 4)
     step = jnp.jit(jnp.grad(loss))
-    got = step(w, x)
+    gradient = step(w, x)
     assert "library call" not in str(jnp.inspect(step)(w, x))
     eps = 1e-2
     for i, j in ((0, 0), (1, 3), (2, 1)):
         moved = [loss(w.at[i, j].add(e), x) for e in (eps, -eps)]
-        np.testing.assert_allclose(got[i, j], (moved[0] - moved[1]) / (2 * eps), rtol=2e-2)
+        np.testing.assert_allclose(gradient[i, j], (moved[0] - moved[1]) / (2 * eps), rtol=2e-2)

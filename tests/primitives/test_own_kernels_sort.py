@@ -121,8 +121,8 @@ def test_zeros_of_many_lines_keep_their_order(dtype, axis):
     x[::3, ::7] *= -1  # zeros of both signs
     x[5, 9] = np.nan
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
-    (got,) = native(planned("sort", [Given(x)], params), [Given(x)])
-    assert same_bits(got, np.sort(x, axis, kind="stable"))
+    (actual,) = native(planned("sort", [Given(x)], params), [Given(x)])
+    assert same_bits(actual, np.sort(x, axis, kind="stable"))
 
 
 @many(15)
@@ -180,5 +180,5 @@ def test_reference_is_stable(dtype, axis, n):
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     place = np.broadcast_to(np.arange(n).reshape(-1, *[1] * (1 - axis)), shape)
     assert same_bits(OPS["sort"].numpy(x, **params), np.sort(x, axis, kind="stable"))
-    found = OPS["sort"].numpy(x, place.astype(np.int32), **params)[1]
-    np.testing.assert_array_equal(found, np.argsort(x, axis, kind="stable"))
+    order = OPS["sort"].numpy(x, place.astype(np.int32), **params)[1]
+    np.testing.assert_array_equal(order, np.argsort(x, axis, kind="stable"))

@@ -33,14 +33,14 @@ def test_elements(how, dtype, places):
 def test_sums_do_not_depend_on_threads():
     x, u = np.zeros(50, np.float32), RNG.standard_normal(N).astype(np.float32)
     i = RNG.integers(0, 50, N).astype(np.int32)
-    found = []
+    results = []
     for threads in (1, 2):
         with accnp.threads(threads):
-            found.append(np.asarray(jnp.asarray(x).at[i].add(u)))
-    np.testing.assert_array_equal(*found)
+            results.append(np.asarray(jnp.asarray(x).at[i].add(u)))
+    np.testing.assert_array_equal(*results)
     exact = np.zeros(50)
     np.add.at(exact, i, u.astype(np.float64))
-    np.testing.assert_allclose(found[0], exact, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(results[0], exact, rtol=1e-4, atol=1e-3)
 
 
 def test_rows_and_pairs():

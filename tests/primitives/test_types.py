@@ -38,11 +38,11 @@ def test_declared_type_matches_the_reference(case: Case, single: bool) -> None:
     op = OPS[case.op]
     declared = op.infer(*[make_aval(x.shape, x.dtype) for x in inputs], **params)
     assert op.numpy is not None
-    got = op.numpy(*inputs, **params)
+    values = op.numpy(*inputs, **params)
     if not isinstance(declared, tuple):
-        declared, got = (declared,), (got,)
-    assert len(got) == len(declared)
-    for value, aval in zip(got, declared, strict=True):
+        declared, values = (declared,), (values,)
+    assert len(values) == len(declared)
+    for value, aval in zip(values, declared, strict=True):
         assert np.asarray(value).dtype == aval.dtype
         assert np.shape(value) == aval.shape
 
