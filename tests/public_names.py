@@ -82,7 +82,7 @@ def op_modules() -> dict[str, list[str]]:
     """Return the ops of modules that `import accnp` does not load; for a new process, in which no
     other module has been loaded either."""
     table = importlib.import_module("accnp.ir.op").OPS
-    found: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
 
     def register(self: dict[str, object], name: str, op: object) -> None:
         dict.__setitem__(self, name, op)
@@ -90,12 +90,12 @@ def op_modules() -> dict[str, list[str]]:
         while frame is not None and frame.f_code.co_name != "<module>":
             frame = frame.f_back
         assert frame is not None
-        found.setdefault(frame.f_globals["__name__"], []).append(name)
+        modules.setdefault(frame.f_globals["__name__"], []).append(name)
 
     type(table).__setitem__ = register
     for path in sorted((PACKAGE / "primitives").glob("*.py")):
         importlib.import_module(module_name(path, PACKAGE))
-    return {module: sorted(names) for module, names in sorted(found.items())}
+    return {module: sorted(names) for module, names in sorted(modules.items())}
 
 
 def table(package: Path = PACKAGE) -> str:

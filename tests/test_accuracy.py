@@ -55,8 +55,8 @@ NOT_MEASURED = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_error(case, dtype):
-    found = errors(case, dtype, 48, jax=False)
-    assert found["accnp"] <= max(bar(case, found), case.allowed), found
+    maxima = errors(case, dtype, 48, jax=False)
+    assert maxima["accnp"] <= max(bar(case, maxima), case.allowed), maxima
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -68,9 +68,9 @@ def test_error_at_subnormal_numbers(dtype):
         cheap = case.share <= 2 and case.label != "nn.gelu"
         xs = subnormal_points(case, dtype) if cheap else None
         if xs:
-            found = errors(case, dtype, 0, jax=False, xs=[x[::2] for x in xs])
-            if found["accnp"] > bar(case, found):
-                over[case.label] = found
+            maxima = errors(case, dtype, 0, jax=False, xs=[x[::2] for x in xs])
+            if maxima["accnp"] > bar(case, maxima):
+                over[case.label] = maxima
     assert not over
 
 
@@ -90,8 +90,8 @@ def is_elementwise(module, name, signature):
         return False
     count = 2 if "*args" in signature else len(names)
     try:
-        got = getattr(module, name)(*[np.array([0.25, 0.5, 0.75], np.float32)] * count)
-        return got.shape == (3,) and got.dtype == np.float32
+        result = getattr(module, name)(*[np.array([0.25, 0.5, 0.75], np.float32)] * count)
+        return result.shape == (3,) and result.dtype == np.float32
     except Exception:  # refuses floats: bits, matrices
         return False
 
@@ -103,8 +103,8 @@ def expected():
         if kind not in ("function", "ufunc"):
             continue
         where = {"numpy": accnp, "lax": accnp.lax}.get(place)
-        wanted = where and is_elementwise(where, name, signature.strip("()"))
-        if wanted or place in ("scipy.special", "nn"):
+        is_covered = where and is_elementwise(where, name, signature.strip("()"))
+        if is_covered or place in ("scipy.special", "nn"):
             yield path
 
 
@@ -144,10 +144,10 @@ def test_every_argument_is_measured():
     stride = 0x406  # of chunks: that of 3.5 is the next one that is looked at after the first
     (sound, _), _ = accuracy_every.worst(case, stride)
     faults = case._replace(form=lambda f: lambda x: faulty(f)(x) if x.dtype == "float32" else f(x))
-    (found, place), _ = accuracy_every.worst(faults, stride)
+    (error, place), _ = accuracy_every.worst(faults, stride)
     assert sound < 1.2
     assert place == 3.5
-    assert found > 5
+    assert error > 5
 
 
 def test_worst_arguments_are_within_the_bars():

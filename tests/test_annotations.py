@@ -41,13 +41,13 @@ def annotations(tree):
     """The annotations of all parameters and results."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            given = node.args
+            parameters = node.args
             all_args = [
-                *given.posonlyargs,
-                *given.args,
-                *given.kwonlyargs,
-                given.vararg,
-                given.kwarg,
+                *parameters.posonlyargs,
+                *parameters.args,
+                *parameters.kwonlyargs,
+                parameters.vararg,
+                parameters.kwarg,
             ]
             yield from (a.annotation for a in all_args if a is not None)
             yield node.returns
@@ -55,8 +55,8 @@ def annotations(tree):
 
 def count_any(source):
     """The number of parameters and results that are annotated as `Any`, and nothing else."""
-    found = [ast.unparse(a) for a in annotations(ast.parse(source)) if a is not None]
-    return sum(text in ("Any", "typing.Any", "'Any'") for text in found)
+    texts = [ast.unparse(a) for a in annotations(ast.parse(source)) if a is not None]
+    return sum(text in ("Any", "typing.Any", "'Any'") for text in texts)
 
 
 def check(name, counted, recorded):

@@ -231,16 +231,16 @@ def test_a_failed_trace_leaves_no_cache_entry():
 
 
 def test_leaked_value():
-    kept = []
+    leaked = []
 
     @accnp.jit
     def f(x):
-        kept.append(x * 2)
+        leaked.append(x * 2)
         return x
 
     f(1.0)
     with pytest.raises(accnp.errors.UnexpectedTracerError):
-        np.asarray(kept[0] + 1)
+        np.asarray(leaked[0] + 1)
 
 
 PROGRAM = """

@@ -56,10 +56,10 @@ def test_the_work_of_other_threads_is_counted_while_they_live():
     before = timing._cpu_seconds_of_others()
     thread.start()
     assert done.wait(20)
-    found = timing._cpu_seconds_of_others() - before
+    seconds = timing._cpu_seconds_of_others() - before
     end.set()
     thread.join()
-    assert found >= 0.02
+    assert seconds >= 0.02
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
@@ -135,11 +135,11 @@ def test_the_best_of_several_peers_is_the_one_of_the_smallest_median():
         "numpy": Timing([2.0, 2.0, 2.0]),
         "JAX jit": Timing([9.0, 1.5, 0.5]),
     }
-    found = row("w", 0.8, timings, "accnp", ("numpy", "JAX jit"))
-    assert found.peer == "JAX jit (best of numpy, JAX jit)"
-    assert found.ratio == 1 / 1.5
+    fastest = row("w", 0.8, timings, "accnp", ("numpy", "JAX jit"))
+    assert fastest.peer == "JAX jit (best of numpy, JAX jit)"
+    assert fastest.ratio == 1 / 1.5
     assert not row("w", 0.6, timings, "accnp", ("numpy", "JAX jit")).met
-    assert found.medians == {"accnp": 1.0, "jax": 1.5, "numpy": 2.0}
+    assert fastest.medians == {"accnp": 1.0, "jax": 1.5, "numpy": 2.0}
 
 
 def test_short_calls_are_paced_to_samples_of_a_millisecond(monkeypatch):
@@ -156,13 +156,13 @@ def test_rows_are_selected_by_group_name_or_pattern():
     def one(rounds):
         return []
 
-    found = {
+    groups = {
         "main": registry.Group("main", {"sum": one, "sort": one}),
         "sort": registry.Group("sort", {"unique": one, "sort": one}),
     }
 
     def names(*words):
-        return [f"{g.name}/{name}" for g, name in registry.select(found, words)]
+        return [f"{g.name}/{name}" for g, name in registry.select(groups, words)]
 
     assert names("sum") == ["main/sum"]
     assert names("sort") == ["main/sort", "sort/unique", "sort/sort"]
@@ -199,9 +199,9 @@ def test_bandwidth_copy_covers_the_whole_array():
 
 
 def test_bandwidth_is_measured_once():
-    found = bandwidth()
-    assert 1e8 < found < 1e13
-    assert bandwidth() == found
+    measured = bandwidth()
+    assert 1e8 < measured < 1e13
+    assert bandwidth() == measured
 
 
 def test_dispatch_rows_measure_something(monkeypatch):
@@ -210,9 +210,9 @@ def test_dispatch_rows_measure_something(monkeypatch):
 
     clock = count()
     monkeypatch.setattr("accnp.bench.timing.perf_counter", lambda: float(next(clock)))
-    found = rows.dispatch(1)
-    assert [row.bar for row in found] == [0.25, 1.0]
-    assert all(row.medians["accnp"] > 0 for row in found)
+    dispatch_rows = rows.dispatch(1)
+    assert [row.bar for row in dispatch_rows] == [0.25, 1.0]
+    assert all(row.medians["accnp"] > 0 for row in dispatch_rows)
 
 
 def test_programs_are_the_same_for_both_libraries():

@@ -41,9 +41,9 @@ def bounds() -> Iterator[None]:
 
 
 def entries(name: str) -> int:
-    found = jax.memory_stats()[name]["entries"]
-    assert found is not None
-    return found
+    count = jax.memory_stats()[name]["entries"]
+    assert count is not None
+    return count
 
 
 def test_evicts_least_recently_used_entry() -> None:

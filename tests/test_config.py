@@ -232,8 +232,8 @@ def test_environment_of_other_options(tmp_path):
 
 
 def test_cache_dir_default(tmp_path):
-    found = run("print(config.cache_dir)", XDG_CACHE_HOME=str(tmp_path), ACCNP_CACHE_DIR="")
-    assert found.returncode == 0
+    completed = run("print(config.cache_dir)", XDG_CACHE_HOME=str(tmp_path), ACCNP_CACHE_DIR="")
+    assert completed.returncode == 0
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
     code = "import os; os.environ.pop('ACCNP_CACHE_DIR', None)\nfrom accnp.config import config"
     path = os.pathsep.join(p for p in sys.path if p)

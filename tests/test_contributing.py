@@ -99,16 +99,16 @@ def test_new_op_has_correct_values_in_all_kernel_forms(
 ) -> None:
     f = use(added, name)
     x = np.random.default_rng(0).normal(size=shape).astype("f")
-    want = expected(name, x.astype(np.float64))
+    reference = expected(name, x.astype(np.float64))
     jitted: Any = accnp.jit(f)
     for data in (jnp.asarray(x), jnp.asarray(x.T.copy()).T):  # by rows and by columns
         eager: Any = f(data)
         assert eager.dtype == np.float32
-        np.testing.assert_allclose(eager, want, rtol=2e-5, atol=1e-6)
+        np.testing.assert_allclose(eager, reference, rtol=2e-5, atol=1e-6)
         np.testing.assert_array_equal(jitted(data), eager)
     one: Any = accnp.vmap(lambda row: f(row[None])[0])
-    mapped = one(jnp.asarray(x)) if shape[0] else want
-    np.testing.assert_allclose(mapped, want, rtol=2e-5, atol=1e-6)
+    mapped = one(jnp.asarray(x)) if shape[0] else reference
+    np.testing.assert_allclose(mapped, reference, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -117,8 +117,8 @@ def test_dtypes_of_the_new_op(added: SimpleNamespace, name: str, dtype: str) -> 
     x = jnp.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
     actual = use(added, name)(x)
     assert actual.dtype == x.dtype
-    want = expected(name, np.asarray(x, np.float64))
-    np.testing.assert_allclose(np.asarray(actual, np.float64), want, rtol=1e-2, atol=1e-2)
+    reference = expected(name, np.asarray(x, np.float64))
+    np.testing.assert_allclose(np.asarray(actual, np.float64), reference, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,10 +127,10 @@ def test_gradients_of_the_new_op(added: SimpleNamespace, name: str) -> None:
     x = jnp.linspace(-2, 2, 12).reshape(3, 4)
     actual = accnp.grad(lambda x: f(x).sum())(x)
     if name == "softsign":
-        want = 1 / (1 + np.abs(x)) ** 2
+        reference = 1 / (1 + np.abs(x)) ** 2
     else:
-        want = np.exp(x) / np.exp(x).sum(1, keepdims=True)
-    np.testing.assert_allclose(actual, want, rtol=1e-5)
+        reference = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(actual, reference, rtol=1e-5)
     np.testing.assert_allclose(accnp.jit(accnp.grad(lambda x: f(x).sum()))(x), actual, rtol=1e-6)
 
 
@@ -149,8 +149,8 @@ def test_devtools_support_the_new_op(added: SimpleNamespace, name: str) -> None:
 
 def test_interpreter_matches_kernel_reduction_order(added: SimpleNamespace) -> None:
     x = np.random.default_rng(0).normal(size=1000).astype("f")
-    got = added.reduce_logaddexp(jnp.asarray(x), 0)
-    np.testing.assert_allclose(got, interpreter.reduce_in_order("logaddexp", x), rtol=1e-6)
+    actual = added.reduce_logaddexp(jnp.asarray(x), 0)
+    np.testing.assert_allclose(actual, interpreter.reduce_in_order("logaddexp", x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("compiler", ["llvm", "numba"])
@@ -179,7 +179,7 @@ for y in (x, x.T.copy().T):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     x = np.linspace(-2, 2, 6000).reshape(4, 1500)
-    want = np.log(np.exp(x / (1 + np.abs(x))).sum(1))
+    reference = np.log(np.exp(x / (1 + np.abs(x))).sum(1))
     for line in done.stdout.splitlines():
         actual = np.array(line.split(), np.uint32).view(np.float32)
-        np.testing.assert_allclose(actual, want, rtol=2e-5)
+        np.testing.assert_allclose(actual, reference, rtol=2e-5)

@@ -28,8 +28,8 @@ def test_counts_are_those_on_file(group):
 
 def test_modules_of_the_import_are_those_on_file():
     name = counts.IMPORT
-    told = counts.differences(name, counts.imported(), counts.read(name))
-    assert not told, "\n".join([*told, ANEW.format(name)])
+    changes = counts.differences(name, counts.imported(), counts.read(name))
+    assert not changes, "\n".join([*changes, ANEW.format(name)])
 
 
 def test_difference_is_explained():
@@ -47,11 +47,11 @@ def test_counting():
     def make(m):
         return (lambda x: m.numpy.exp(x) * 2 + x.sum()), (normal(0, 1000, 300),)
 
-    found = counts.count(Expression("", make))
-    assert found["traces"] == found["plans"] == 1
-    assert found["kernels"] == found["texts"] == 3
-    assert found["allocations"] == found["steps"] == 0
-    assert 3 * 1.2 <= found["MB"] < 3.7
+    row = counts.count(Expression("", make))
+    assert row["traces"] == row["plans"] == 1
+    assert row["kernels"] == row["texts"] == 3
+    assert row["allocations"] == row["steps"] == 0
+    assert 3 * 1.2 <= row["MB"] < 3.7
 
 
 def test_writing_keeps_the_other_groups(tmp_path, monkeypatch):

@@ -198,11 +198,11 @@ def test_sessions_show_what_is_printed(page: str) -> None:
 
 def check_session(page: str) -> None:
     """Run the examples of a page and compare their outputs."""
-    found = Page(DOCS / f"{page}.md")
-    found.run()
+    session = Page(DOCS / f"{page}.md")
+    session.run()
     wrong = [
         f"{example.source}expected:\n{example.want}got:\n{example.got}"
-        for example in found.examples()
+        for example in session.examples()
         if not example.matches()
     ]
     assert not wrong, "\n".join([*wrong, f"python -m tests.doc_examples docs/{page}.md"])
@@ -226,8 +226,8 @@ def test_debug_logs_are_those_of_the_page(tmp_path: Path) -> None:
         )  # fmt: skip
         printed = (done.stdout + done.stderr).replace(f"{tmp_path}{os.sep}", "")
         lines = [x for x in printed.splitlines() if level == "1" or x.startswith("accnp: launch ")]
-        found, expected = (map(without_measurements, x) for x in (lines, shown.splitlines()))
-        assert sorted(found) == sorted(expected)
+        actual, expected = (map(without_measurements, x) for x in (lines, shown.splitlines()))
+        assert sorted(actual) == sorted(expected)
 
 
 def api_reference() -> ModuleType:

@@ -52,23 +52,26 @@ EMPTY = set(
 def sections(text: str) -> dict[str, str]:
     """The sections of a docstring by title; the text before the first has the title ""."""
     parts = _TITLE.split(text)
-    found = {"": parts[0].strip()}
+    bodies = {"": parts[0].strip()}
     for title, line, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         assert len(title) == len(line), f"underline of {title}"
-        found[title] = body.strip("\n")
-    return found
+        bodies[title] = body.strip("\n")
+    return bodies
 
 
 def entries(body: str) -> dict[str, tuple[str, str]]:
     """The names of a section -> type and description; "x, y" counts as two names."""
-    found: dict[str, tuple[str, str]] = {}
+    descriptions: dict[str, tuple[str, str]] = {}
     for item in re.split(r"\n(?=\S)", body):
         first, *rest = item.split("\n")
         match = _ENTRY.match(first.strip())
         if match:
             for name in match[1].split(", "):
-                found[name.lstrip("*")] = match[2] or "", " ".join(map(str.strip, rest)).strip()
-    return found
+                descriptions[name.lstrip("*")] = (
+                    match[2] or "",
+                    " ".join(map(str.strip, rest)).strip(),
+                )
+    return descriptions
 
 
 def says_something(name: str, kind: str, description: str) -> bool:
@@ -81,10 +84,10 @@ def parameters(value: Any) -> list[str]:
     if isinstance(value, type) and issubclass(value, enum.Enum):
         return []  # members are looked up, not made
     try:
-        found = inspect.signature(value).parameters.values()
+        signature = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [p.name for p in found if p.name not in ("self", "cls") and p.name[0] != "_"]
+    return [p.name for p in signature if p.name not in ("self", "cls") and p.name[0] != "_"]
 
 
 def returns_nothing(value: Any) -> bool:
@@ -143,8 +146,8 @@ def wrong_names(name: str, parts: dict[str, str]) -> list[str]:
 def related(parts: dict[str, str]) -> list[str]:
     """The names in the section See Also."""
     names = r"^([\w.]+(?:, [\w.]+)*)(?: :|$)"
-    found = re.findall(names, parts.get("See Also", ""), re.MULTILINE)
-    return [name for line in found for name in line.split(", ")]
+    matches = re.findall(names, parts.get("See Also", ""), re.MULTILINE)
+    return [name for line in matches for name in line.split(", ")]
 
 
 def problems(name: str) -> list[str]:

@@ -54,12 +54,12 @@ def prose(text: str) -> str:
 
 def silent(what: str) -> set[str]:
     """The names whose docstrings lack a word on this."""
-    found = set()
+    names = set()
     for name, value in PUBLIC.items():
         text = getattr(value, "__doc__", None) or ""
         if not re.search(WORDS[what], text if what == "an example" else prose(text)):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def excused(what: str) -> dict[str, set[str]]:
@@ -89,20 +89,20 @@ def test_there_are_functions() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_docstrings_of_elementwise_functions_describe_dtypes(name: str) -> None:
     function, text = MADE[name], MADE[name].__doc__ or ""
-    for given in TYPES:
-        x = accnp.ones(2, given)
+    for dtype in TYPES:
+        x = accnp.ones(2, dtype)
         operands = (x, x) if name in BINARY else (x,)
-        kind = {"b": "b", "c": "c"}.get(x.dtype.kind, "f" if "float" in given else "i")
+        kind = {"b": "b", "c": "c"}.get(x.dtype.kind, "f" if "float" in dtype else "i")
         if kind in refused(name):
             with pytest.raises(ValueError if name in ("gcd", "lcm") else TypeError):
                 function(*operands)
             continue
         out: Any = function(*operands)
         first = out[0] if isinstance(out, tuple) else out
-        assert str(first.dtype) == said(text, given, kind), (name, given)
+        assert str(first.dtype) == said(text, dtype, kind), (name, dtype)
 
 
-def said(text: str, given: str, kind: str) -> str:
+def said(text: str, dtype: str, kind: str) -> str:
     """The dtype of a result by the words of a docstring."""
     if "The dtype is bool" in text:
         return "bool"
@@ -114,7 +114,7 @@ def said(text: str, given: str, kind: str) -> str:
         return "float32"
     if "Bools give int32" in text and kind == "b":
         return "int32"
-    return given
+    return dtype
 
 
 def test_words_are_searched_outside_of_examples() -> None:

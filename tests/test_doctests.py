@@ -82,11 +82,11 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(info.name)
 
 
-def members(found: Any) -> Iterator[tuple[str, Any]]:
+def members(value_of_name: Any) -> Iterator[tuple[str, Any]]:
     """An object and, of a class, what it has."""
-    yield "", found
-    if inspect.isclass(found):
-        for name, value in vars(found).items():
+    yield "", value_of_name
+    if inspect.isclass(value_of_name):
+        for name, value in vars(value_of_name).items():
             inner = getattr(value, "__func__", getattr(value, "fget", None)) or value
             if callable(inner):
                 yield f".{name}", inner
@@ -94,7 +94,7 @@ def members(found: Any) -> Iterator[tuple[str, Any]]:
 
 def with_examples() -> dict[str, str]:
     """Where an example is -> the docstring; each docstring once."""
-    found: dict[str, str] = {}
+    examples: dict[str, str] = {}
     seen: set[str] = set()
     for module in modules():
         texts = {module.__name__: module.__doc__}
@@ -105,15 +105,15 @@ def with_examples() -> dict[str, str]:
         for where, text in texts.items():
             if isinstance(text, str) and ">>>" in text and text not in seen:
                 seen.add(text)
-                found[where.removeprefix("accnp.")] = text
+                examples[where.removeprefix("accnp.")] = text
     for name in NAMESPACES:
-        found[name] = find(name).__doc__ or ""
+        examples[name] = find(name).__doc__ or ""
     for name in FUNCTIONS:  # those of modules that are made, too
         ours = str(getattr(find(name), "__module__", "")).startswith("accnp")
         text = (ours and find(name).__doc__) or ""
         if ">>>" in text and text not in seen:
-            found[name] = text
-    return found
+            examples[name] = text
+    return examples
 
 
 EXAMPLES = with_examples()

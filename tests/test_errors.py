@@ -209,12 +209,12 @@ def frames(error):
 
 
 def test_boundary_hides_the_packages_frames():
-    with pytest.raises(KeyError) as found:
+    with pytest.raises(KeyError) as error:
         errors.api_boundary(library("return f()"))(fail)
-    assert frames(found.value) == ["test_boundary_hides_the_packages_frames", "fail"]
-    with pytest.raises(ValueError, match="wrong") as found:
+    assert frames(error.value) == ["test_boundary_hides_the_packages_frames", "fail"]
+    with pytest.raises(ValueError, match="wrong") as error:
         errors.api_boundary(library("raise ValueError('wrong')"))(fail)
-    assert frames(found.value) == ["test_boundary_hides_the_packages_frames"]
+    assert frames(error.value) == ["test_boundary_hides_the_packages_frames"]
 
 
 @pytest.mark.parametrize(
@@ -228,9 +228,9 @@ def test_refused_keywords_name_the_public_function(module, name):
 
 
 def test_functions_without_a_module_keep_their_errors():
-    made = eval("lambda x: x.nope", {})  # its `__module__` is None
+    function = eval("lambda x: x.nope", {})  # its `__module__` is None
     with pytest.raises(AttributeError, match="nope"):
-        accnp.vmap(made)(accnp.ones(3))
+        accnp.vmap(function)(accnp.ones(3))
 
 
 def test_boundary_nests():
@@ -239,15 +239,15 @@ def test_boundary_nests():
     def users():
         return inner(fail)
 
-    with pytest.raises(KeyError) as found:
+    with pytest.raises(KeyError) as error:
         errors.api_boundary(library("return f()"))(users)
-    assert frames(found.value) == ["test_boundary_nests", "users", "fail"]
+    assert frames(error.value) == ["test_boundary_nests", "users", "fail"]
 
 
 def test_frames_are_kept_when_asked_for():
-    with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as found:
+    with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as error:
         errors.api_boundary(library("return f()"))(fail)
-    assert frames(found.value)[-3:] == ["outer", "inner", "fail"]
+    assert frames(error.value)[-3:] == ["outer", "inner", "fail"]
 
 
 def test_boundary_keeps_signature_result_and_cause():
@@ -261,9 +261,9 @@ def test_boundary_keeps_signature_result_and_cause():
     assert public(1, b=4) == 5
     assert public.__name__ == "public"
     assert str(inspect.signature(public)) == "(a, *, b=2)"
-    with pytest.raises(ValueError, match="three") as found:
+    with pytest.raises(ValueError, match="three") as error:
         public(1, b=3)
-    assert isinstance(found.value.__cause__, KeyError)
+    assert isinstance(error.value.__cause__, KeyError)
 
 
 def test_user_line_skips_the_package():
@@ -285,11 +285,11 @@ def test_texts_are_completed_where_the_package_is_installed(tmp_path):
     place.mkdir()
     (place / "accnp").symlink_to(os.path.dirname(accnp.__file__))
     program = "import accnp as jnp\ntry: jnp.ones(3) & jnp.ones(3)\nexcept TypeError as e: print(e)"
-    made = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(place)},
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert made.stdout.startswith("bitwise_and does not accept dtype float32;")
+    assert completed.stdout.startswith("bitwise_and does not accept dtype float32;")
 
 
 MESSAGES = {

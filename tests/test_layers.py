@@ -103,7 +103,7 @@ def problems(path, root):  # noqa: C901
     part = part_of(module)
     source = path.read_text()
     tree = ast.parse(source)
-    found = []
+    messages = []
     deferred = {id(node) for node in inside_functions(tree)}
     ghosts = {id(node) for node in type_checking_only(tree)}
     for node in ast.walk(tree):
@@ -119,26 +119,26 @@ def problems(path, root):  # noqa: C901
                 elif part == "_native" and id(node) in ghosts:
                     pass  # types of what higher layers install
                 elif rank(target) > rank(part):
-                    found.append(f"{where}: upward, rank {rank(part)} to {rank(target)}")
+                    messages.append(f"{where}: upward, rank {rank(part)} to {rank(target)}")
                 if id(node) in deferred:
-                    found.append(f"{where}: own import inside a function")
+                    messages.append(f"{where}: own import inside a function")
             elif top == "jax":
-                found.append(f"{where}: the package never imports jax")
+                messages.append(f"{where}: the package never imports jax")
             elif id(node) not in ghosts and not may_import(top, path, root):
-                found.append(f"{where}: only {' and '.join(COMPILERS[top])} may import it")
+                messages.append(f"{where}: only {' and '.join(COMPILERS[top])} may import it")
             elif top == "scipy" and id(node) not in deferred and part != "compiler":
-                found.append(f"{where}: scipy at the top of a module")
+                messages.append(f"{where}: scipy at the top of a module")
     for line, name in loaded_by_name(tree):
         if not name.startswith("accnp."):
             top = name.split(".")[0]
             if not may_import(top, path, root):
-                found.append(
+                messages.append(
                     f"line {line}: {name}: only {' and '.join(COMPILERS[top])} may import it"
                 )
         elif rank(part_of(name)) > rank(part):
             up = f"rank {rank(part)} to {rank(part_of(name))}"
-            found.append(f"line {line}: {name}: upward by name, {up}")
-    return found
+            messages.append(f"line {line}: {name}: upward by name, {up}")
+    return messages
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -158,7 +158,7 @@ def public_folder(name):
 def folder_imports():
     """The folders of the public layer, each with those that its modules import, also by name."""
     known = {module_name(path, PACKAGE) for path in FILES if path.name != "__init__.py"}
-    found = {}
+    imports = {}
     for path in FILES:
         module = module_name(path, PACKAGE)
         folder = public_folder(module)
@@ -172,8 +172,8 @@ def folder_imports():
                 base = imported(node, module)[0]
                 names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
         targets = {public_folder(name) for name in names if name in known}
-        found.setdefault(folder, set()).update(targets - {folder, None})
-    return found
+        imports.setdefault(folder, set()).update(targets - {folder, None})
+    return imports
 
 
 def test_folders_of_the_public_layer_form_no_cycles():
@@ -254,9 +254,9 @@ def test_layer_violation_is_found(tmp_path, place, source, expected):
     path = tmp_path / "accnp" / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)
-    found = problems(path, tmp_path / "accnp")
-    assert len(found) == 1
-    assert expected in found[0]
+    messages = problems(path, tmp_path / "accnp")
+    assert len(messages) == 1
+    assert expected in messages[0]
 
 
 @pytest.mark.parametrize(
@@ -313,12 +313,12 @@ def attributes_by_name(tree):
 
 def test_attributes_of_modules_that_are_loaded_by_name_exist():
     """Neither pyright nor ruff reads these names, so that a renamed function is missed."""
-    missing, found = [], 0
+    missing, count = [], 0
     for path in sorted(PACKAGE.rglob("*.py")):
         for line, module, name in attributes_by_name(ast.parse(path.read_text())):
             if module.startswith("accnp"):
-                found += 1
+                count += 1
                 if not hasattr(importlib.import_module(module), name):
                     missing.append(f"{path.relative_to(ROOT)}:{line}: {module}.{name}")
     assert missing == []
-    assert found > 150
+    assert count > 150

@@ -44,34 +44,34 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 def variables_with_names(nodes: list[ast.AST]) -> set[str]:
     """The variables to which the name of an op is assigned."""
-    held: set[str] = set()
+    variables: set[str] = set()
     for n in nodes:
         if isinstance(n, ast.NamedExpr) and is_op_name(n.value):
-            held.add(n.target.id)
+            variables.add(n.target.id)
         for target in n.targets if isinstance(n, ast.Assign) else ():
             pairs: list[tuple[ast.expr, ast.expr]] = [(target, n.value)]  # type: ignore[union-attr]
             if isinstance(target, ast.Tuple) and isinstance(n.value, ast.Tuple):  # type: ignore[union-attr]
                 pairs = list(zip(target.elts, n.value.elts))  # type: ignore[union-attr]
-            held |= {t.id for t, v in pairs if isinstance(t, ast.Name) and is_op_name(v)}
-    return held
+            variables |= {t.id for t, v in pairs if isinstance(t, ast.Name) and is_op_name(v)}
+    return variables
 
 
 def name_tests(tree: ast.Module) -> Iterator[int]:
     """The lines where a module branches on, or looks up, the name of an op."""
     for scope in (tree, *[n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS)]):
         nodes = [*own_nodes(scope)]
-        held = variables_with_names(nodes)
+        variables = variables_with_names(nodes)
         yield from [
-            n.lineno for n in nodes if isinstance(n, ast.expr | ast.stmt) and branches(n, held)
+            n.lineno for n in nodes if isinstance(n, ast.expr | ast.stmt) and branches(n, variables)
         ]
 
 
-def branches(n: ast.AST, held: set[str]) -> bool:
+def branches(n: ast.AST, variables: set[str]) -> bool:
     """Return whether a node compares a name, or looks something up by it."""
 
     def reads(x: ast.AST) -> bool:
         x = x.value if isinstance(x, ast.NamedExpr) else x
-        return is_op_name(x) or (isinstance(x, ast.Name) and x.id in held)
+        return is_op_name(x) or (isinstance(x, ast.Name) and x.id in variables)
 
     if isinstance(n, ast.Compare):
         return any(map(reads, (n.left, *n.comparators)))
@@ -87,14 +87,14 @@ def branches(n: ast.AST, held: set[str]) -> bool:
 
 
 def test_passes_do_not_test_for_the_names_of_ops() -> None:
-    found = {}
+    lines_by_path = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
         mentioned = re.search(r"(op|prim|primitive)\.name", text)
         lines = [*name_tests(ast.parse(text))] if mentioned else []
         if lines:
-            found[str(path.relative_to(PACKAGE))] = lines
-    assert {path: len(lines) for path, lines in found.items()} == NAME_TESTS, found
+            lines_by_path[str(path.relative_to(PACKAGE))] = lines
+    assert {path: len(lines) for path, lines in lines_by_path.items()} == NAME_TESTS, lines_by_path
 
 
 def test_the_runtime_knows_no_collective_by_its_name() -> None:

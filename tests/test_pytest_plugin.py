@@ -151,8 +151,8 @@ def test_a_suite(run, pytester, monkeypatch):
     monkeypatch.setenv("ACCNP_CACHE_DIR", str(pytester.mkdir("cache")))
     done, output = run(SUITE, "--benchmark-json=out.json", *FAST)
     done.assert_outcomes(passed=17, warnings=2)
-    found = json.loads((pytester.path / "out.json").read_text())["benchmarks"]
-    information = {b["name"]: b["extra_info"] for b in found}
+    entries = json.loads((pytester.path / "out.json").read_text())["benchmarks"]
+    information = {b["name"]: b["extra_info"] for b in entries}
     _check_warning(output)
     _check_counts(information)
     _check_table(output)
@@ -265,10 +265,10 @@ def test_plugin_does_not_import_accnp(run, pytester, monkeypatch):
     """By the entry point, as pytest loads plugins of installed packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     ((group, entries),) = project["entry-points"].items()
-    found = pytester.mkdir("pretended-1.0.dist-info")
-    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 1.0\n")
+    metadata = pytester.mkdir("pretended-1.0.dist-info")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 1.0\n")
     text = "\n".join(f"{name} = {module}" for name, module in entries.items())
-    (found / "entry_points.txt").write_text(f"[{group}]\n{text}\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{text}\n")
     source = """
 import sys
 

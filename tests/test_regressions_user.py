@@ -10,15 +10,15 @@ import accnp as jnp
 
 
 def test_softplus_derivatives_at_zero() -> None:
-    slope = jnp.grad(lambda x: jnp.logaddexp(x, 0.0))
-    assert float(slope(0.0)) == 0.5
-    assert float(jnp.grad(slope)(0.0)) == 0.25
+    derivative = jnp.grad(lambda x: jnp.logaddexp(x, 0.0))
+    assert float(derivative(0.0)) == 0.5
+    assert float(jnp.grad(derivative)(0.0)) == 0.25
     assert float(jnp.grad(lambda x: jnp.logaddexp(0.0, x))(0.0)) == 0.5
     assert np.asarray(jnp.hessian(lambda x: jnp.nn.softplus(x).sum())(jnp.zeros(2))).tolist() == [
         [0.25, 0.0],
         [0.0, 0.25],
     ]
-    infinite = jnp.vmap(slope)(jnp.array([np.inf, -np.inf]))
+    infinite = jnp.vmap(derivative)(jnp.array([np.inf, -np.inf]))
     assert np.asarray(infinite).tolist() == [1.0, 0.0]
 
 
@@ -137,8 +137,8 @@ def test_derivatives_of_a_known_branch_are_those_of_a_traced_one() -> None:
         return (y * x + jnp.cos(x) * y - x).sum()
 
     x = np.random.default_rng(0).normal(size=(7, 301)).astype("float32")
-    slope = jnp.grad(f, 1)
-    assert np.array_equal(slope(1, x), jnp.jit(slope)(1, x))
+    gradient = jnp.grad(f, 1)
+    assert np.array_equal(gradient(1, x), jnp.jit(gradient)(1, x))
     a = x[:, :7]
-    slope = jnp.grad(lambda a: (jnp.scipy.linalg.expm(a) ** 2).sum())
-    assert np.array_equal(slope(a), jnp.jit(slope)(a))
+    gradient = jnp.grad(lambda a: (jnp.scipy.linalg.expm(a) ** 2).sum())
+    assert np.array_equal(gradient(a), jnp.jit(gradient)(a))

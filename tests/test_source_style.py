@@ -13,15 +13,15 @@ FOLDERS = ("accnp", "benchmarks", "demos", "pytest_accnp")
 
 def long_lists(source: str) -> list[int]:
     """The lines of lists in `__all__` and `__slots__` that have one name to a line."""
-    found = []
+    line_numbers = []
     for n in ast.walk(ast.parse(source)):
         if not isinstance(n, ast.Assign) or not isinstance(n.value, ast.List | ast.Tuple):
             continue
         names = n.value.elts
         is_list = getattr(n.targets[0], "id", "") in ("__all__", "__slots__") and len(names) > 1
         if is_list and len({name.lineno for name in names}) == len(names):
-            found.append(n.lineno)
-    return found
+            line_numbers.append(n.lineno)
+    return line_numbers
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -97,8 +97,8 @@ def test_grad_through_python_control_flow():
 
 
 def test_vmap_of_grad(x):
-    slope = accnp.vmap(accnp.grad(lambda row: (row**3).sum()))(x)
-    equal(slope, 3 * X**2, rtol=1e-5)
+    gradients = accnp.vmap(accnp.grad(lambda row: (row**3).sum()))(x)
+    equal(gradients, 3 * X**2, rtol=1e-5)
 
 
 def test_jvp_and_vjp(x):

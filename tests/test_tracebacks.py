@@ -118,25 +118,25 @@ def shown(error):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_error_of_the_users_shows_the_users_lines(name):
-    with pytest.raises(KeyError, match="user's own") as found:
+    with pytest.raises(KeyError, match="user's own") as error:
         CALLS[name]()
-    files = shown(found.value)
+    files = shown(error.value)
     assert files[-1] == __file__
     assert [file for file in files if errors.is_internal(file)] == []
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_shows_the_users_lines(name):
-    with pytest.raises(Exception, match=r"\w") as found:
+    with pytest.raises(Exception, match=r"\w") as error:
         REFUSED[name]()
-    assert [file for file in shown(found.value) if errors.is_internal(file)] == []
+    assert [file for file in shown(error.value) if errors.is_internal(file)] == []
 
 
 @pytest.mark.parametrize("name", ["grad", "scan", "tree.map"])
 def test_all_frames_are_shown_on_request(name):
-    with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as found:
+    with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as error:
         CALLS[name]()
-    assert any(errors.is_internal(file) for file in shown(found.value))
+    assert any(errors.is_internal(file) for file in shown(error.value))
 
 
 # A name each line, so that a new one is one line more.

@@ -19,13 +19,13 @@ X = np.ones((3, 4), np.float32)
 
 def test_the_package_warns_in_one_way():
     """A `stacklevel` would depend on who calls the function that warns."""
-    found = [
+    calls = [
         f"{file.relative_to(PACKAGE)}:{n.lineno}"
         for file in PACKAGE.rglob("*.py")
         for n in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(n, ast.Call) and ast.unparse(n.func) in ("warnings.warn", "warn_explicit")
     ]
-    assert [f.rpartition(":")[0] for f in found] == ["errors.py"]  # of threads without such a line
+    assert [f.rpartition(":")[0] for f in calls] == ["errors.py"]  # of threads without such a line
 
 
 @jnp.jit
@@ -78,13 +78,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_warnings_name_the_users_line(case):
     traced.clear_cache()
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         CASES[case]()
-    assert found
-    assert {w.filename for w in found} == {__file__}, [str(w.message) for w in found]
+    assert caught
+    assert {w.filename for w in caught} == {__file__}, [str(w.message) for w in caught]
     lines = Path(__file__).read_text(encoding="utf-8").split("\n")
-    for w in found:
+    for w in caught:
         assert "def " not in lines[w.lineno - 1]
 
 

@@ -69,14 +69,14 @@ def claimed(y):
 @pytest.mark.parametrize("ask", [np.asarray, lambda y: np.asarray(y * 2) / 2, jax.jit(jnp.copy)])
 def test_reading_a_claimed_value_waits(ask):
     y = jnp.arange(5.0) + 1
-    claim, found = claimed(y), []
-    thread = threading.Thread(target=lambda: found.append(np.asarray(ask(y))))
+    claim, results = claimed(y), []
+    thread = threading.Thread(target=lambda: results.append(np.asarray(ask(y))))
     thread.start()
     thread.join(0.05)
     assert thread.is_alive()
     claim.end()  # by an error: the value is not there
     thread.join(60)
-    np.testing.assert_array_equal(found[0], [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(results[0], [1, 2, 3, 4, 5])
     assert not values.claimed
 
 

@@ -309,8 +309,8 @@ def test_eval_shape_accepts_avals():
         (lambda: jnp.concatenate([struct, struct]), (6,)),
         (lambda: accnp.jit(lambda: jnp.sin(struct))(), (3,)),
     ):
-        found = accnp.eval_shape(call)
-        assert (found.shape, found.dtype) == (shape, np.float32)
+        out = accnp.eval_shape(call)
+        assert (out.shape, out.dtype) == (shape, np.float32)
         with pytest.raises(TypeError, match="ShapeDtypeStruct"):
             call()
         with pytest.raises(TypeError, match="ShapeDtypeStruct"):

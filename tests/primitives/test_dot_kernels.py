@@ -79,7 +79,7 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
 def test_vector_matrix_product_matches_bitwise_in_both_layouts(k, n, dtype):
     rng = np.random.default_rng(0)
     x, b = rng.normal(size=k).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
-    found = []
+    results = []
     for count, axis in ((2, 1), (1, 0), (2, 0), (5, 0)):
         right = Given(b if axis == 0 else b.T.copy())
         with threads(count):
@@ -87,10 +87,10 @@ def test_vector_matrix_product_matches_bitwise_in_both_layouts(k, n, dtype):
                 "dot_general", [Given(x), right], params((((0,), (axis,)), ((), ())), b.dtype)
             )
             assert len(plan.steps) == 2 - axis
-            found += native(plan, [Given(x), right])
-    np.testing.assert_allclose(found[0], x @ b, atol=1e-3)
-    for product in found:
-        np.testing.assert_array_equal(product, found[0])
+            results += native(plan, [Given(x), right])
+    np.testing.assert_allclose(results[0], x @ b, atol=1e-3)
+    for product in results:
+        np.testing.assert_array_equal(product, results[0])
 
 
 @pytest.mark.parametrize(("dtype", "to"), [("i4", "i4"), ("?", "?"), ("i8", "i8")])
@@ -141,14 +141,14 @@ def test_many_small_products_are_unrolled(dtype, to):
         plan = planned(
             "dot_general", [Given(a), Given(b)], params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
         )
-        (got,) = native(plan, [Given(a), Given(b)])
+        (actual,) = native(plan, [Given(a), Given(b)])
         wide = [x.astype(to) for x in (a, b)]
-        np.testing.assert_allclose(got, np.einsum("bij,bkj->bik", *wide), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual, np.einsum("bij,bkj->bik", *wide), rtol=1e-5, atol=1e-5)
         some = [np.array(x[:9]) for x in (a, b)]
         np.testing.assert_array_equal(lax.dot_general(
             *[jnp.asarray(x) for x in some], (((2,), (2,)), ((0,), (0,))),
             preferred_element_type=np.dtype(to),
-        ), got[:9])  # fmt: skip
+        ), actual[:9])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -196,18 +196,18 @@ def test_results_do_not_depend_on_layout_threads_or_loops():
         whole = np.asarray(a @ b)
         turned = jnp.asarray(np.asarray(a).T), jnp.asarray(np.asarray(b).T)
         product = jnp.jit(lambda x, y: x @ y)
-        found = [
+        results = [
             jnp.jit(lambda x, y: x.T @ y.T)(*turned),
             (turned[1] @ turned[0]).T,
             lax.fori_loop(0, 2, lambda i, c, a=a, b=b: a @ b, jnp.zeros((m, n))),
             lax.map(lambda x, b=b: x @ b, jnp.stack([a, a]))[1],
         ]
         if m > 1:  # else there would be another shape: two rows
-            found.append(jnp.vmap(lambda x, b=b: x @ b)(jnp.stack([a, a]))[0])
+            results.append(jnp.vmap(lambda x, b=b: x @ b)(jnp.stack([a, a]))[0])
         for number in (1, 2, 5):
             with threads(number):
-                found += [product(a, b), a @ b]
-        for other in found:
+                results += [product(a, b), a @ b]
+        for other in results:
             np.testing.assert_array_equal(np.asarray(other), whole)
 
 

@@ -33,33 +33,35 @@ def outcomes(m: Any, explicit: bool) -> dict[str, float | str]:
         "elsewhere": put(5 * VALUES, other, "y"),
         "whole elsewhere": put(5 * VALUES, other),
     }
-    found = {}
+    outcomes_by_label = {}
     for wrapper in (lambda f: f, m.jit):
         label = "jit: " if wrapper is m.jit else ""
         for place in ("sharded", "whole"):
             for name, f in _closures(m, over).items():
-                found[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
+                outcomes_by_label[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
             for name, f in _gradients(m).items():
-                found[f"{label}gradient of {name}, {place}"] = _outcome(
+                outcomes_by_label[f"{label}gradient of {name}, {place}"] = _outcome(
                     wrapper(m.grad(lambda w, f=f: over(lambda a: f(a, w))(x).sum())), named[place]
                 )
         for name, f in _gradients(m).items():
             mapped = m.shard_map(f, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
-            found[f"{label}gradient of {name}, argument"] = _outcome(
+            outcomes_by_label[f"{label}gradient of {name}, argument"] = _outcome(
                 wrapper(m.grad(lambda w, mapped=mapped: mapped(x, w).sum())), named["whole"]
             )
         for place in ("elsewhere", "whole elsewhere"):
             for name, f in _two_operands(m).items():
-                found[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
+                outcomes_by_label[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
         for name, f in _results_of_shards(m).items():
-            found[f"{label}{name}"] = _outcome(wrapper(over(f, P(None))), x)
-    return found
+            outcomes_by_label[f"{label}{name}"] = _outcome(wrapper(over(f, P(None))), x)
+    return outcomes_by_label
 
 
 def _outcome(f: Callable[..., Any], *args: Any) -> float | str:
     try:
-        made = f(*args)
-        return round(sum(float(y.sum()) for y in (made if isinstance(made, tuple) else (made,))), 3)
+        outputs = f(*args)
+        return round(
+            sum(float(y.sum()) for y in (outputs if isinstance(outputs, tuple) else (outputs,))), 3
+        )
     except Exception as error:
         return type(error).__name__
 

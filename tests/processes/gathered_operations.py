@@ -68,13 +68,15 @@ NOTED: list[float] = []  # by the callback
 def results(m: Any, ranks: int, gather: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the values of all results, with and without `jit`."""
     mesh = m.make_mesh((ranks,), ("d",), axis_types=(m.sharding.AxisType.Auto,))
-    found: dict[str, Any] = {}
+    values_by_label: dict[str, Any] = {}
     for name, f in functions(m).items():
         for place, spec in SPECS.items():
             a = m.device_put(VALUES, m.NamedSharding(mesh, m.P(*spec)))
             for label, g in ((name, f), (f"jit: {name}", m.jit(f))):
                 leaves = m.tree.leaves(g(a))
-                found[f"{label}, {place}"] = [np.asarray(gather(x)).tolist() for x in leaves]
+                values_by_label[f"{label}, {place}"] = [
+                    np.asarray(gather(x)).tolist() for x in leaves
+                ]
     m.effects_barrier()
-    found["noted"] = NOTED
-    return found
+    values_by_label["noted"] = NOTED
+    return values_by_label

@@ -81,11 +81,11 @@ MAPPED: dict[str, tuple[Any, str, Function]] = {
 def results(m: Any, ranks: int, gather: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the spec and the values of each result, with and without `jit`."""
     mesh, x = operand(m, ranks)
-    found = {}
+    specs_and_values = {}
     for name, (axes, _, make) in MAPPED.items():
         mapped = m.vmap(make(m, mesh), axes)
-        given = (x,) * (len(axes) if isinstance(axes, tuple) else 1)
+        operands = (x,) * (len(axes) if isinstance(axes, tuple) else 1)
         for label, f in ((name, mapped), (f"jit: {name}", m.jit(mapped))):
-            y = f(*given)
-            found[label] = str(y.sharding.spec), np.asarray(gather(y)).tolist()
-    return found
+            y = f(*operands)
+            specs_and_values[label] = str(y.sharding.spec), np.asarray(gather(y)).tolist()
+    return specs_and_values

@@ -141,17 +141,17 @@ def results(m: Any, ranks: int, explicit: bool, gather: Callable[[Any], Any]) ->
     """Return the values of all results, and how they are sharded, with and without `jit`."""
     kind = m.sharding.AxisType.Explicit if explicit else m.sharding.AxisType.Auto
     mesh = m.make_mesh((ranks,), ("d",), axis_types=(kind,))
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for name, f in functions(m).items():
         for place, specs in SPECS.items():
             shardings = [m.NamedSharding(mesh, m.P(*spec)) for spec in specs]
             operands = [m.device_put(x, s) for x, s in zip(OPERANDS, shardings, strict=True)]
             for label, g in ((name, f), (f"jit: {name}", m.jit(f))):
                 leaves = m.tree.leaves(g(*operands))
-                found[f"{label}, {place}"] = [
+                outcomes[f"{label}, {place}"] = [
                     [_divided(x), np.asarray(gather(x)).tolist()] for x in leaves
                 ]
-    return found
+    return outcomes
 
 
 def _divided(x: Any) -> list[int]:

@@ -35,14 +35,16 @@ def test_timeout_names_missing_processes() -> None:
     ended = launch(3, text)
     assert ended.code == 1
     assert ended.seconds < 20
-    said = re.search(r"accnp: DEADLINE_EXCEEDED: collective: process [02] waited (.*)", ended.err)
-    assert said
+    message = re.search(
+        r"accnp: DEADLINE_EXCEEDED: collective: process [02] waited (.*)", ended.err
+    )
+    assert message
     for part in (
         "in collective 1, psum of float32[1] over 'x'",
         "processes that have not reached a collective since: 1;",
         "recorded at <string>:9 (<lambda>)",
     ):
-        assert part in said[1]
+        assert part in message[1]
     assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
 
 

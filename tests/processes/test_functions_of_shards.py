@@ -78,22 +78,22 @@ RESULTS = {
 
 
 def wanted(explicit: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    expected: dict[str, Any] = {}
     for name, (sharded, whole) in CLOSURES.items():
         refused = explicit and name != "itself"
-        found[f"{name}, sharded"] = "NotImplementedError" if refused else sharded
-        found[f"{name}, whole"] = whole
+        expected[f"{name}, sharded"] = "NotImplementedError" if refused else sharded
+        expected[f"{name}, whole"] = whole
     for name, value in GRADIENTS.items():
         sharded = 4.5 if name == "logaddexp" else value
-        found[f"gradient of {name}, sharded"] = "NotImplementedError" if explicit else sharded
-        found[f"gradient of {name}, whole"] = found[f"gradient of {name}, argument"] = value
+        expected[f"gradient of {name}, sharded"] = "NotImplementedError" if explicit else sharded
+        expected[f"gradient of {name}, whole"] = expected[f"gradient of {name}, argument"] = value
     for name, value in TWO_MESHES.items():
         refused = explicit and name != "one after the other"
         for place in ("elsewhere", "whole elsewhere"):
-            found[f"{name}, {place}"] = "ValueError" if refused else value
+            expected[f"{name}, {place}"] = "ValueError" if refused else value
     for name, value in RESULTS.items():
-        found[name] = "ValueError" if value is None else value
-    return {**found, **{f"jit: {name}": value for name, value in found.items()}}
+        expected[name] = "ValueError" if value is None else value
+    return {**expected, **{f"jit: {name}": value for name, value in expected.items()}}
 
 
 @cache

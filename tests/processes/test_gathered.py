@@ -32,11 +32,11 @@ def simulated() -> dict[str, Any]:
     return json.loads(json.dumps(results(accnp, RANKS, lambda y: y)))
 
 
-def check(found: dict[str, Any], name: str) -> None:
+def check(gathered: dict[str, Any], name: str) -> None:
     leaves = accnp.tree.leaves(functions(accnp)[name](accnp.numpy.asarray(VALUES)))
     for place in SPECS:
         for label in (name, f"jit: {name}"):
-            for values, expected in zip(found[f"{label}, {place}"], leaves, strict=True):
+            for values, expected in zip(gathered[f"{label}, {place}"], leaves, strict=True):
                 np.testing.assert_allclose(np.array(values), expected, rtol=3e-4, atol=1e-4)
 
 

@@ -36,12 +36,12 @@ def expected(name: str) -> list[np.ndarray]:
     return [np.asarray(x) for x in accnp.tree.leaves(functions(accnp)[name](*operands))]
 
 
-def check(found: dict[str, Any], name: str) -> None:
+def check(outcomes: dict[str, Any], name: str) -> None:
     for place in SPECS:
         for label in (name, f"jit: {name}"):
-            made = found[f"{label}, {place}"]
-            for (_, values), want in zip(made, expected(name), strict=True):
-                np.testing.assert_allclose(np.array(values), want, rtol=2e-4, atol=1e-5)
+            shards = outcomes[f"{label}, {place}"]
+            for (_, values), reference in zip(shards, expected(name), strict=True):
+                np.testing.assert_allclose(np.array(values), reference, rtol=2e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,9 +63,9 @@ OTHER = ("tangents of while_loop", "reference", "vmap of while_loop with bounds"
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in OTHER])
 def test_shardings_are_those_of_one_process(name: str) -> None:
-    for label, made in over_processes("Explicit").items():
+    for label, outcomes in over_processes("Explicit").items():
         if re.fullmatch(rf"(jit: )?{name}, .*", label):
-            assert [x[0] for x in made] == [x[0] for x in simulated("Explicit")[label]], label
+            assert [x[0] for x in outcomes] == [x[0] for x in simulated("Explicit")[label]], label
 
 
 def test_an_axis_that_is_divided_is_not_looped_over() -> None:

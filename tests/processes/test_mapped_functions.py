@@ -30,8 +30,8 @@ def simulated() -> dict[str, Any]:
 def check(result: tuple[str, Any], name: str) -> None:
     """Compare with the same function of an array that is in one place."""
     axes, spec, make = MAPPED[name]
-    given = (VALUES,) * (len(axes) if isinstance(axes, tuple) else 1)
-    expected = accnp.vmap(make(accnp, None), axes)(*given)
+    operands = (VALUES,) * (len(axes) if isinstance(axes, tuple) else 1)
+    expected = accnp.vmap(make(accnp, None), axes)(*operands)
     assert result[0] == spec
     np.testing.assert_allclose(np.array(result[1]), expected, rtol=1e-5, atol=1e-6)
 

@@ -29,19 +29,19 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each of four processes has of the results."""
     path = Path(tmp_path_factory.mktemp("shards")) / "found"
     run(4, "shards.py", str(path), *[name for name in PROGRAMS if name not in OTHER])
-    found = []
+    shards_by_rank = []
     for rank in range(4):
         with open(f"{path}.{rank}", "rb") as file:
-            found.append(pickle.load(file))
-    return found
+            shards_by_rank.append(pickle.load(file))
+    return shards_by_rank
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in OTHER])
 def test_processes_match_one_process(name: str, shards: list[dict[str, Any]]) -> None:
     leaves = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
-    for rank, found in enumerate(shards):
-        assert len(found[name]) == len(leaves)
-        for x, (shape, dtype, sharding, parts) in zip(leaves, found[name], strict=True):
+    for rank, results in enumerate(shards):
+        assert len(results[name]) == len(leaves)
+        for x, (shape, dtype, sharding, parts) in zip(leaves, results[name], strict=True):
             assert (shape, dtype) == (x.shape, x.dtype.name)
             (part,) = parts
             whole = np.asarray(x)

@@ -37,16 +37,16 @@ def test_all_functions_with_the_parameter_are_called(m: Any) -> None:
 
 def test_all_methods_with_the_parameter_are_called() -> None:
     x = accnp.numpy.ones(2)
-    found = set()
+    methods = set()
     for prefix, of in (("Array", x), ("x.at", x.at[0])):
         for name in dir(of):
             method = getattr(type(of), name, None)
             if name.startswith("_") or not inspect.isfunction(method):
                 continue
             if "out_sharding" in inspect.signature(method).parameters:
-                found.add(f"{prefix}.{name}")
-    assert found - set(MORE) == set()
-    assert {"Array.repeat", "Array.reshape", "x.at.get"} <= found
+                methods.add(f"{prefix}.{name}")
+    assert methods - set(MORE) == set()
+    assert {"Array.repeat", "Array.reshape", "x.at.get"} <= methods
 
 
 def expected(name: str) -> str:
@@ -60,13 +60,13 @@ def without_rest(spec: str) -> str:
 
 @pytest.mark.parametrize("name", ALL)
 def test_results_have_the_sharding(name: str, sharding: Any, found: dict[str, Any]) -> None:
-    want = ALL[name](accnp, None)
+    reference = ALL[name](accnp, None)
     ours = ALL[name](accnp, sharding)
     assert without_rest(str(ours.sharding.spec)) == expected(name)
-    np.testing.assert_allclose(ours, want, rtol=1e-6)
+    np.testing.assert_allclose(ours, reference, rtol=1e-6)
     spec, values = found[name]
     assert without_rest(spec) == expected(name)
-    np.testing.assert_allclose(np.array(values), want, rtol=1e-6)
+    np.testing.assert_allclose(np.array(values), reference, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFUSED)

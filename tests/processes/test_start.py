@@ -51,8 +51,8 @@ def test_processes_share_the_cores() -> None:
     text = "import accnp; accnp.distributed.initialize(); print(f'threads={accnp.config.threads};')"
     code = "import accnp; print(accnp.config.threads)"
     alone = int(subprocess.check_output([sys.executable, "-c", code]))
-    found = re.findall(r"threads=(\d+);", run(2, text, ACCNP_THREADS=""))
-    assert found == [str(max(1, alone // 2))] * 2
+    counts = re.findall(r"threads=(\d+);", run(2, text, ACCNP_THREADS=""))
+    assert counts == [str(max(1, alone // 2))] * 2
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_cores_that_several_processes_may_use_are_divided(
     monkeypatch.setattr(distributed, "within_quota", lambda cores: cores)
     monkeypatch.setattr(distributed, "warn", warned := Mock())
     before = config.threads
-    found = []
+    counts = []
     for index in range(len(cpus)):
         config.update("threads", default_threads())
         distributed._share_cores(cpus, index)
-        found.append(config.threads)
+        counts.append(config.threads)
     config.update("threads", before)
-    assert found == threads
+    assert counts == threads
     assert warned.called == (sum(threads) > len(set.union(*cpus)))
 
 

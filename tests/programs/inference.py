@@ -33,8 +33,8 @@ def gaussian_process(m: Any) -> Made:
         return mean, jnp.diag(kernel(p, at, at) - across @ jnp.linalg.solve(noisy, across.T))
 
     def run(p, x, y, at):
-        value, slope = m.value_and_grad(negative_log_likelihood)(p, x, y)
-        return value, slope, predict(p, x, y, at)
+        value, gradient = m.value_and_grad(negative_log_likelihood)(p, x, y)
+        return value, gradient, predict(p, x, y, at)
 
     p = {"length": np.zeros(2, np.float32), "amplitude": np.float32(0.1), "noise": np.float32(-1)}
     x = normal(0, 20, 2)
@@ -49,13 +49,13 @@ def hamiltonian(m: Any) -> Made:
         return -0.5 * (q[0] ** 2 / 2.0 + (q[1] - 0.3 * q[0] ** 2) ** 2)
 
     def leapfrog(q, p):
-        slope = m.grad(log_density)
+        gradient = m.grad(log_density)
 
         def leap(_, state):
             q, p = state
-            p = p + 0.35 * slope(q)
+            p = p + 0.35 * gradient(q)
             q = q + 0.7 * p
-            return q, p + 0.35 * slope(q)
+            return q, p + 0.35 * gradient(q)
 
         return m.lax.fori_loop(0, 8, leap, (q, p))
 

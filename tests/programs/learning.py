@@ -24,14 +24,14 @@ def logistic_newton(m: Any) -> Made:
         return jnp.mean(m.nn.softplus(-margin)) + 0.05 * w @ w
 
     def step(w, x, y):
-        slope, curvature = m.grad(loss)(w, x, y), m.hessian(loss)(w, x, y)
-        return w - jnp.linalg.solve(curvature, slope), (slope, curvature)
+        gradient, curvature = m.grad(loss)(w, x, y), m.hessian(loss)(w, x, y)
+        return w - jnp.linalg.solve(curvature, gradient), (gradient, curvature)
 
     def fit(x, y):
         w = jnp.zeros(x.shape[1])
         for _ in range(5):
-            w, (slope, curvature) = step(w, x, y)
-        return {"w": w, "loss": loss(w, x, y), "slope": slope, "curvature": curvature}
+            w, (gradient, curvature) = step(w, x, y)
+        return {"w": w, "loss": loss(w, x, y), "slope": gradient, "curvature": curvature}
 
     x = normal(0, 60, 5)
     return fit, (x, x @ normal(1, 5) + normal(2, 60) > 0)
@@ -140,8 +140,8 @@ def learning_to_learn(m: Any) -> Made:
 
     def adapted(p, x, y):
         for _ in range(2):
-            slope = m.grad(loss)(p, x, y)
-            p = m.tree_util.tree_map(lambda a, g: a - 0.05 * g, p, slope)
+            gradient = m.grad(loss)(p, x, y)
+            p = m.tree_util.tree_map(lambda a, g: a - 0.05 * g, p, gradient)
         return p
 
     def task_loss(p, x1, y1, x2, y2):
@@ -168,12 +168,14 @@ def per_example(m: Any) -> Made:
         return -m.nn.log_softmax(hidden @ p["w2"])[label]
 
     def run(p, x, labels):
-        slopes = m.vmap(m.grad(loss), in_axes=(None, 0, 0))(p, x, labels)
-        squares = [(g**2).reshape(g.shape[0], -1).sum(1) for g in m.tree_util.tree_leaves(slopes)]
+        gradients = m.vmap(m.grad(loss), in_axes=(None, 0, 0))(p, x, labels)
+        squares = [
+            (g**2).reshape(g.shape[0], -1).sum(1) for g in m.tree_util.tree_leaves(gradients)
+        ]
         norms = jnp.sqrt(sum(squares))
         share = jnp.minimum(1.0, 0.5 / norms)
-        mean = m.tree_util.tree_map(lambda g: jnp.einsum("b,b...->...", share, g) / 16, slopes)
-        return mean, norms, slopes
+        mean = m.tree_util.tree_map(lambda g: jnp.einsum("b,b...->...", share, g) / 16, gradients)
+        return mean, norms, gradients
 
     p = {"w1": normal(0, 6, 10, scale=0.4), "b1": normal(1, 10), "w2": normal(2, 10, 4)}
     return run, (p, normal(3, 16, 6), np.arange(16, dtype=np.int32) % 4)
@@ -239,9 +241,9 @@ def autoencoder(m: Any) -> Made:
         losses = []
         for i in range(1, 4):
             key = m.random.fold_in(m.random.PRNGKey(0), i)
-            value, slope = m.value_and_grad(bound)(p, key, x)
-            first = tree_map(lambda a, g: 0.9 * a + 0.1 * g, first, slope)
-            second = tree_map(lambda a, g: 0.99 * a + 0.01 * g**2, second, slope)
+            value, gradient = m.value_and_grad(bound)(p, key, x)
+            first = tree_map(lambda a, g: 0.9 * a + 0.1 * g, first, gradient)
+            second = tree_map(lambda a, g: 0.99 * a + 0.01 * g**2, second, gradient)
             rate = 0.05 * (1 - 0.99**i) ** 0.5 / (1 - 0.9**i)
             p = tree_map(lambda a, f, s, r=rate: a - r * f / (jnp.sqrt(s) + 1e-3), p, first, second)
             losses.append(value)

@@ -52,9 +52,9 @@ def test_program_over_a_batch(name):
     tree_map, leaves = accnp.tree_util.tree_map, accnp.tree_util.tree_leaves
     second = tree_map(another, first)
     batch = tree_map(lambda a, b: np.stack([a, b]), first, second)
-    found = leaves(accnp.vmap(f)(*batch))
+    actual = leaves(accnp.vmap(f)(*batch))
     for i, example in enumerate((first, second)):
         expected = leaves(f(*tree_map(accnp.numpy.asarray, example)))
-        for a, w in zip(found, expected, strict=True):
+        for a, w in zip(actual, expected, strict=True):
             np.testing.assert_allclose(np.asarray(a[i]), np.asarray(w), rtol=2e-4, atol=2e-5)
             assert a.dtype == w.dtype

@@ -314,7 +314,7 @@ FORMS = [
 @pytest.mark.parametrize("whole", [True, False])
 def test_dataclass_forms_are_those_of_jax(form, whole):
     """With `whole` all fields are the constructor's."""
-    found = []
+    outcomes = []
     for module in (ours, theirs):
 
         @dataclasses.dataclass
@@ -329,10 +329,10 @@ def test_dataclass_forms_are_those_of_jax(form, whole):
             module.register_dataclass(Made, **form)
             leaves, treedef = module.tree_flatten(Made(1))
             paths = [module.keystr(p) for p, _ in module.tree_leaves_with_path(Made(1))]
-            found.append((leaves, str(treedef), paths, repr(treedef.unflatten(leaves))))
+            outcomes.append((leaves, str(treedef), paths, repr(treedef.unflatten(leaves))))
         except (ValueError, TypeError) as error:
-            found.append(type(error))
-    assert found[0] == found[1]
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_static_data_that_cannot_be_hashed():
@@ -430,11 +430,11 @@ def test_structures_as_protocol_buffers():
 
 
 def test_wrong_pairs_of_keys_are_refused():
-    for made in (None, (1, "aux"), ((1, 2), "aux"), ((("key", 1, 2),), "aux")):
+    for pair in (None, (1, "aux"), ((1, 2), "aux"), ((("key", 1, 2),), "aux")):
         wrong = type("Wrong", (), {})
         for module in (ours, theirs):
             module.register_pytree_with_keys(
-                wrong, lambda x, made=made: made, lambda data, xs: None, lambda x: ((1,), "aux")
+                wrong, lambda x, pair=pair: pair, lambda data, xs: None, lambda x: ((1,), "aux")
             )
             with pytest.raises(ValueError, match=r"\(key_leaf_pairs, aux_data\) tuple"):
                 module.tree_flatten_with_path([wrong()])

@@ -188,26 +188,26 @@ def test_two_trees(data):
             results = []
             for module in (ours, theirs):
                 if name == "tree_map":
-                    found = outcome(module.tree_map, lambda p, q: (p, q), a, b)
+                    outcomes = outcome(module.tree_map, lambda p, q: (p, q), a, b)
                 elif name == "is_leaf":
-                    found = outcome(
+                    outcomes = outcome(
                         module.tree_map, lambda p, q: (p, q), a, b, is_leaf=lambda v: v is None
                     )
                 elif name == "tree_broadcast":
-                    found = outcome(module.tree_broadcast, a, b)
+                    outcomes = outcome(module.tree_broadcast, a, b)
                 elif name == "structure":
                     first, second = module.tree_structure(a), module.tree_structure(b)
-                    found = (first == second, repr(module.treedef_tuple([first, second])))
+                    outcomes = (first == second, repr(module.treedef_tuple([first, second])))
                 else:
-                    found = outcome(module.tree_structure(a).flatten_up_to, b)
-                results.append(found)
+                    outcomes = outcome(module.tree_structure(a).flatten_up_to, b)
+                results.append(outcomes)
             assert results[0] == results[1], (name, a, b)
     outer, inner = ours.tree_structure(x), ours.tree_structure(y)
     other_outer, other_inner = theirs.tree_structure(x), theirs.tree_structure(y)
     whole = outer.compose(inner).unflatten(range(outer.num_leaves * inner.num_leaves))
-    for tree, wanted in ((whole, True), (whole, False), (x, True)):
-        mine = outcome(ours.tree_transpose, outer, inner if wanted else None, tree)
-        other = outcome(theirs.tree_transpose, other_outer, other_inner if wanted else None, tree)
+    for tree, matches in ((whole, True), (whole, False), (x, True)):
+        mine = outcome(ours.tree_transpose, outer, inner if matches else None, tree)
+        other = outcome(theirs.tree_transpose, other_outer, other_inner if matches else None, tree)
         assert mine == other
 
 
@@ -319,7 +319,7 @@ def test_ravel_is_traced_mapped_and_differentiated():
     np.testing.assert_array_equal(jnp.jit(lambda t: ravel_pytree(t)[0])(tree), vector)
     many = jnp.vmap(unravel)(jnp.stack([vector, 2 * vector]))
     assert many["w"].shape == (2, 2, 2)
-    slope = jnp.grad(lambda v: jnp.sum(unravel(v)["w"] ** 2))(vector)
-    np.testing.assert_array_equal(slope, [0, 0, 0, 2, 2, 2, 2])
+    gradient = jnp.grad(lambda v: jnp.sum(unravel(v)["w"] ** 2))(vector)
+    np.testing.assert_array_equal(gradient, [0, 0, 0, 2, 2, 2, 2])
     with pytest.raises(TypeError, match="ravel_pytree"):
         ravel_pytree(["text"])

@@ -128,8 +128,8 @@ def test_a_registered_class_holds_keys(keys):
 def test_exported_programs_take_and_return_keys(keys):
     f = jax.jit(lambda k, x: (jax.random.split(k), x + jax.random.uniform(k)))
     stored = jax.export.deserialize(jax.export.export(f)(keys[0], 1.0).serialize())
-    made, x = stored.call(keys[0], 1.0)
-    same(made, jax.random.split(keys[0]))
+    children, x = stored.call(keys[0], 1.0)
+    same(children, jax.random.split(keys[0]))
     assert x == 1.0 + jax.random.uniform(keys[0])
 
 

@@ -235,15 +235,15 @@ def test_halved_counters_are_words() -> None:
 
 def test_gradient_by_the_bounds() -> None:
     k = ours.key(0)
-    got = accnp.grad(lambda b: jnp.sum(ours.uniform(k, (5,), minval=0.0, maxval=b)))(2.0)
-    assert float(got) == pytest.approx(float(jnp.sum(ours.uniform(k, (5,)))), rel=1e-6)
+    gradient = accnp.grad(lambda b: jnp.sum(ours.uniform(k, (5,), minval=0.0, maxval=b)))(2.0)
+    assert float(gradient) == pytest.approx(float(jnp.sum(ours.uniform(k, (5,)))), rel=1e-6)
 
 
 def test_gradient_by_a_parameter_beside_mapped_keys() -> None:
     keys = ours.split(ours.key(0), 2)
     one = [accnp.grad(lambda a, k=k: ours.gamma(k, a))(3.0) for k in keys]
-    got = accnp.grad(lambda a: accnp.vmap(lambda k: ours.gamma(k, a))(keys).sum())(3.0)
-    assert float(got) == pytest.approx(float(one[0] + one[1]), rel=1e-6)
+    gradient = accnp.grad(lambda a: accnp.vmap(lambda k: ours.gamma(k, a))(keys).sum())(3.0)
+    assert float(gradient) == pytest.approx(float(one[0] + one[1]), rel=1e-6)
 
 
 def test_random_bits_are_not_stored() -> None:
@@ -345,11 +345,11 @@ def test_geometric_takes_a_draw_of_zero_for_one():
     """Its logarithm is infinite: one in 128 numbers of bfloat16 was the largest integer."""
     p = np.array([0.5, 1.0, 0.1, 0.02], "float32")
     for dtype in ("bfloat16", "float16"):
-        found, expected = (
+        actual, expected = (
             m.random.geometric(m.random.key(3), m.numpy.asarray(p).astype(dtype), (5000, 4))
             for m in (accnp, jax)
         )
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -364,9 +364,9 @@ def test_geometric_takes_a_draw_of_zero_for_one():
 )
 def test_categorical_draws_for_each_element_that_the_batch_broadcasts_to(logits, axis, shape):
     x = np.linspace(-1, 1, int(np.prod(logits)), dtype=np.float32).reshape(logits)
-    found = ours.categorical(ours.key(3), x, axis=axis, shape=shape)
+    actual = ours.categorical(ours.key(3), x, axis=axis, shape=shape)
     expected = theirs.categorical(theirs.key(3), x, axis=axis, shape=shape)
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
 def test_categorical_refuses_shapes_to_which_the_batch_does_not_broadcast():

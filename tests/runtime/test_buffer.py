@@ -67,8 +67,8 @@ def test_wrap_takes_dtypes_without_the_buffer_protocol():
 
 @pytest.mark.parametrize("value", [np.int32(3), np.float64(0.5), np.complex64(1j), np.bool_(True)])
 def test_copy_in_takes_scalars(value):
-    made = buffer.copy_in(value)
-    assert made.view((), value.dtype).item() == value.item()
+    copied = buffer.copy_in(value)
+    assert copied.view((), value.dtype).item() == value.item()
 
 
 def test_copy_in_does_not_follow_the_source():

@@ -45,10 +45,10 @@ import accnp
 try: accnp.default_backend()
 except RuntimeError as error: print(error)
 """
-    found = in_a_process(program, **os.environ | {"ACCNP_PLATFORM": name})
+    output = in_a_process(program, **os.environ | {"ACCNP_PLATFORM": name})
     first = name.split(",")[0]
-    wanted = f"default_backend: Unknown backend {first}: backend '{first}' is not available"
-    assert found.startswith(wanted)
+    message = f"default_backend: Unknown backend {first}: backend '{first}' is not available"
+    assert output.startswith(message)
 
 
 @pytest.mark.parametrize("name", ["num_cpu_devices", "jax_num_cpu_devices"])

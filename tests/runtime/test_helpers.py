@@ -21,18 +21,18 @@ def test_interrupted_task_creates_no_reference_cycles():
 
     @in_order
     def task():
-        held = Thing()
-        seen.append(weakref.ref(held))
+        thing = Thing()
+        seen.append(weakref.ref(thing))
         raise KeyboardInterrupt
 
     gc.disable()
     try:
-        kept = None
+        caught = None
         try:
             in_parallel([task])
         except KeyboardInterrupt as error:
-            kept = error  # whoever keeps the error does not keep what its frames held
-        assert kept is not None
+            caught = error  # whoever keeps the error does not keep what its frames held
+        assert caught is not None
         assert seen[0]() is None
     finally:
         gc.enable()

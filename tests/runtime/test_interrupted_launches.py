@@ -132,14 +132,14 @@ def limit():
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_launches_are_interrupted(threads):
-    found = interrupted(CASES, ACCNP_THREADS=threads)
-    assert {n: s for n, s in found.items() if s > limit()} == {}
+    delays = interrupted(CASES, ACCNP_THREADS=threads)
+    assert {n: s for n, s in delays.items() if s > limit()} == {}
 
 
 def test_launches_without_the_extension_are_interrupted():
     cases = ["while_loop", "scan_in_blocks", "shared_stencil", "endless_sum", "submitted_sum"]
-    found = interrupted(cases, ACCNP_NATIVE="0", ACCNP_THREADS="2")
-    assert {n: s for n, s in found.items() if s > limit()} == {}
+    delays = interrupted(cases, ACCNP_NATIVE="0", ACCNP_THREADS="2")
+    assert {n: s for n, s in delays.items() if s > limit()} == {}
 
 
 def test_numpy_does_not_lose_interrupts():

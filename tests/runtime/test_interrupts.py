@@ -48,13 +48,13 @@ def places_of(code: CodeType) -> set[int]:
     def around(offset: int) -> list[int]:
         return [i for i, r in enumerate(ranges) if r.start <= offset < r.end]
 
-    found = set()
+    offsets = set()
     for step, after in itertools.pairwise(steps):
         if step.opname == "JUMP_BACKWARD":
-            found.add(step.argval)
+            offsets.add(step.argval)
         elif step.opname in CHECKS and around(step.offset) == around(after.offset):
-            found.add(after.offset)
-    return found
+            offsets.add(after.offset)
+    return offsets
 
 
 def enters_or_leaves(code: CodeType) -> bool:
@@ -114,19 +114,19 @@ def options() -> dict[str, Any]:
 
 def held() -> list[Any]:
     """The locks of the package that another thread cannot have now."""
-    found = []
+    locks = []
 
     def look() -> None:
         for lock in forks._locks:
             if hasattr(lock, "acquire") and not lock.acquire(timeout=60):
-                found.append(lock)
+                locks.append(lock)
             else:
                 getattr(lock, "release", lambda: None)()
 
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
-    return found
+    return locks
 
 
 def left_inside() -> set[int]:

@@ -66,14 +66,14 @@ def test_extension_and_fallback_number_modes_and_kinds_equally(native: Any) -> N
 
 
 def test_extension_and_fallback_have_the_same_size_classes(native: Any) -> None:
-    pool, wanted = native.Pool(1 << 30), fallback.Pool(1 << 30)
+    pool, reference = native.Pool(1 << 30), fallback.Pool(1 << 30)
     sizes = [0, 1, *[(1 << k) + d for k in range(5, 62) for d in (-1, 0, 1)], 3 << 20, 5 << 30]
     for n in sizes:
-        found = pool.blocks(n)
-        assert found.size == wanted.blocks(n).size >= n
-        assert found is pool.blocks(n)
+        blocks = pool.blocks(n)
+        assert blocks.size == reference.blocks(n).size >= n
+        assert blocks is pool.blocks(n)
     listed = [b.size for b in pool.sizes()]
-    assert listed == sorted({b.size for b in wanted.sizes()})
+    assert listed == sorted({b.size for b in reference.sizes()})
 
 
 @pytest.mark.parametrize("nbytes", [-1, -(1 << 70), 1 << 63])
@@ -97,10 +97,10 @@ def test_pool_counts_allocations_and_frees() -> None:
     pool.peak = 0
     assert pool.live == live + size
     del second
-    kept = pool.kept
+    bytes_before = pool.kept
     third = pool.empty(999)
     assert (third.nbytes, third.size_class) == (999, size)
-    assert pool.kept == kept - size
+    assert pool.kept == bytes_before - size
     assert pool.peak >= pool.live == live + size
     assert pool.reuses > reuses
 
@@ -244,14 +244,14 @@ def test_select_accepts_unhashable_types(native: Any) -> None:
         pass
 
     one, two = Plain(), Plain()
-    asked: list[Any] = []
+    kinds: list[Any] = []
 
     def is_wanted(kind: Any) -> bool:
-        asked.append(kind)
+        kinds.append(kind)
         return kind is Plain
 
     assert native.select([one, 1, two, 2], is_wanted) == [one, two]
-    assert len(asked) == 2
+    assert len(kinds) == 2
     objects: list[Any] = [[] for _ in range(1000)]
 
     def clear(kind: type) -> bool:
@@ -350,8 +350,8 @@ def test_arrays_export_their_memory(dtype: str) -> None:
             memoryview(x)
         return
     view = memoryview(x)
-    wanted = np.asarray(x).data
-    assert (view.shape, view.format, view.readonly) == (wanted.shape, wanted.format, True)
+    reference = np.asarray(x).data
+    assert (view.shape, view.format, view.readonly) == (reference.shape, reference.format, True)
     assert bytes(view) == np.asarray(x).tobytes()
     assert np.shares_memory(np.frombuffer(view, np.uint8), np.asarray(x))
 
@@ -465,26 +465,26 @@ def test_a_ufunc_forwards_calls_and_attributes(native: Any) -> None:
         return args, kwargs
 
     f.nin = 2  # type: ignore[attr-defined]
-    made = native.Ufunc(f)
-    assert made(1, *range(9), a=2, **{"b": 3}) == ((1, *range(9)), {"a": 2, "b": 3})
-    assert made() == ((), {})
-    assert made.__func__ is f
-    assert (made.nin, made.__doc__, made.__name__) == (2, f.__doc__, "f")
-    assert repr(made) == str(made) == "<jnp.ufunc 'f'>"
-    assert made not in (native.Ufunc(f), f)
-    made.note = 1
+    ufunc = native.Ufunc(f)
+    assert ufunc(1, *range(9), a=2, **{"b": 3}) == ((1, *range(9)), {"a": 2, "b": 3})
+    assert ufunc() == ((), {})
+    assert ufunc.__func__ is f
+    assert (ufunc.nin, ufunc.__doc__, ufunc.__name__) == (2, f.__doc__, "f")
+    assert repr(ufunc) == str(ufunc) == "<jnp.ufunc 'f'>"
+    assert ufunc not in (native.Ufunc(f), f)
+    ufunc.note = 1
     assert f.note == 1  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="f: property 'nin' of 'ufunc' object has no setter"):
-        made.nin = 3
+        ufunc.nin = 3
     with pytest.raises(AttributeError, match="f: property 'nin' of 'ufunc' object has no deleter"):
-        del made.nin
+        del ufunc.nin
     with pytest.raises(AttributeError):
-        made.__func__ = 3
+        ufunc.__func__ = 3
     with pytest.raises(AttributeError, match="absent"):
-        _ = made.absent
-    for given in (), (3,), (f, f):
+        _ = ufunc.absent
+    for arguments in (), (3,), (f, f):
         with pytest.raises(TypeError):
-            native.Ufunc(*given)
+            native.Ufunc(*arguments)
     with pytest.raises(TypeError):
         native.Ufunc(function=f)
     with pytest.raises(ZeroDivisionError):
@@ -495,12 +495,12 @@ def test_references_of_ufuncs_balance(native: Any) -> None:
     def f(x: Any, *, key: Any = None) -> Any:
         return x
 
-    made, x = native.Ufunc(f), object()
-    known = (f, x, made, native.Ufunc, f.__qualname__, f.__dict__)
+    ufunc, x = native.Ufunc(f), object()
+    known = (f, x, ufunc, native.Ufunc, f.__qualname__, f.__dict__)
 
     def use() -> None:
-        made(x)
-        made(x, key=x)
+        ufunc(x)
+        ufunc(x, key=x)
         other = native.Ufunc(f)
         weakref.ref(other)
         other.note = x
@@ -510,7 +510,7 @@ def test_references_of_ufuncs_balance(native: Any) -> None:
             f.__qualname__,
         )
         del other.note
-        for act in (lambda: setattr(other, "nin", x), lambda: other.absent, lambda: made(x, x)):
+        for act in (lambda: setattr(other, "nin", x), lambda: other.absent, lambda: ufunc(x, x)):
             with pytest.raises((AttributeError, TypeError)):
                 act()
 
@@ -526,11 +526,11 @@ def test_references_of_ufuncs_balance(native: Any) -> None:
 def test_ufuncs_in_cycles_are_collected(native: Any) -> None:
     def f() -> None: ...
 
-    made = native.Ufunc(f)
-    f.made = made  # type: ignore[attr-defined]
+    ufunc = native.Ufunc(f)
+    f.made = ufunc  # type: ignore[attr-defined]
     ended: list[int] = []
-    weakref.finalize(made, ended.append, 1)
-    del f, made
+    weakref.finalize(ufunc, ended.append, 1)
+    del f, ufunc
     gc.collect()
     assert ended == [1]
 
@@ -676,10 +676,10 @@ def test_static_data_that_cannot_be_compared_are_left_to_python() -> None:
 @pytest.mark.skipif(not COMPILED, reason="there is no extension")
 def test_wrong_words_are_refused() -> None:
     """All but addresses is checked when a record is given to a function."""
-    made: list[tuple[list[int], tuple[Any, ...]]] = []
+    programs: list[tuple[list[int], tuple[Any, ...]]] = []
 
     def record(words: list[int], objects: tuple[Any, ...], keeps: Any) -> Any:
-        made.append((words, objects))
+        programs.append((words, objects))
         return _native.Record(words, objects, keeps)
 
     x = jnp.ones(3).block_until_ready()  # a pending graph that was met before has a record, too
@@ -695,7 +695,7 @@ def test_wrong_words_are_refused() -> None:
         tree = {"a": x, "b": (Part(x, x), 2.0, ONES)}
         for _ in range(20):
             f(3, tree, named=[x, 5])
-    (words, objects), *_ = made
+    (words, objects), *_ = programs
     assert words[9]  # it makes buffers
 
     class Called(_native.Caller):
@@ -786,11 +786,11 @@ def test_results_that_are_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(second[1][0], [0, 2, 4])
     with jnp.item_assignment():
         first[1][1]["a"][0] = 5.0
-    taken = second[1][1].pop("a")
+    constant = second[1][1].pop("a")
     del second
-    np.testing.assert_array_equal(taken.at[0].set(9.0), [9, 1, 1])
+    np.testing.assert_array_equal(constant.at[0].set(9.0), [9, 1, 1])
     monkeypatch.undo()
-    np.testing.assert_array_equal(jnp.jit(lambda v: v + 1, donate_argnums=0)(taken), [2, 2, 2])
+    np.testing.assert_array_equal(jnp.jit(lambda v: v + 1, donate_argnums=0)(constant), [2, 2, 2])
     np.testing.assert_array_equal(f(None, x)[1][1]["a"], [1, 1, 1])
 
 
@@ -803,9 +803,9 @@ def test_collections_while_results_are_built() -> None:
     assert f._records
 
     def look(phase: str, _: Any) -> None:  # crashes at a place without an item
-        for found in gc.get_objects() if phase == "start" else ():
-            if type(found) is list and len(found) == size:
-                assert len([*found]) == size
+        for candidate in gc.get_objects() if phase == "start" else ():
+            if type(candidate) is list and len(candidate) == size:
+                assert len([*candidate]) == size
 
     before = gc.get_threshold()
     gc.callbacks.append(look)
@@ -909,7 +909,7 @@ def test_the_fallback_is_chosen_by_the_environment(tmp_path: Path) -> None:
 
 
 def test_requested_extension_must_exist(tmp_path: Path) -> None:
-    told = """
+    program = """
 import sys
 
 class NotBuilt:
@@ -923,9 +923,11 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert "ACCNP_NATIVE=1 needs the C extension" in run(told, ACCNP_NATIVE="1")
-    assert run(told, ACCNP_NATIVE="") == ""
-    assert "must be 0, 1, or the path of an extension; got 'yes'" in run(told, ACCNP_NATIVE="yes")
+    assert "ACCNP_NATIVE=1 needs the C extension" in run(program, ACCNP_NATIVE="1")
+    assert run(program, ACCNP_NATIVE="") == ""
+    assert "must be 0, 1, or the path of an extension; got 'yes'" in run(
+        program, ACCNP_NATIVE="yes"
+    )
 
 
 @pytest.mark.skipif(not COMPILED, reason="needs the extension")
@@ -983,8 +985,8 @@ def test_perf_and_gdb_see_names(tmp_path: Path) -> None:
     printed = run(
         NAMED, ACCNP_CODE_SYMBOLS="1", TMPDIR=str(tmp_path), ACCNP_CACHE_DIR=str(tmp_path / "c")
     )
-    pid, told = printed.split()
-    assert told == "True"
+    pid, has_map = printed.split()
+    assert has_map == "True"
     lines = (tmp_path / f"perf-{pid}.map").read_text().splitlines()
     rows = [line.split(" ", 2) for line in lines]
     assert all(int(at, 16) and int(size, 16) for at, size, _ in rows)
@@ -994,8 +996,8 @@ def test_perf_and_gdb_see_names(tmp_path: Path) -> None:
 
 def test_threadpoolctl_limits_our_threads() -> None:
     def ours() -> list[int]:
-        found = threadpoolctl.threadpool_info()
-        return [x["num_threads"] for x in found if x["user_api"] == "accnp"]
+        pools = threadpoolctl.threadpool_info()
+        return [x["num_threads"] for x in pools if x["user_api"] == "accnp"]
 
     with on_threads(3):
         jnp.ones(3_000_000).sum().block_until_ready()  # there are threads

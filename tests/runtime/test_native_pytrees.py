@@ -86,17 +86,17 @@ def shown(x: Any) -> Any:
 @pytest.mark.parametrize("leaf", LEAF)
 @pytest.mark.parametrize("name", TREES)
 def test_extension_and_fallback_flatten_equally(name: str, leaf: str, inner: Any) -> None:
-    tree, found = TREES[name], []
+    tree, outcomes = TREES[name], []
     for module in (fallback, CORE):
         leaves: list[Any] = []
         node = module.flatten_tree(tree, leaves, inner, LEAF[leaf])
         built = module.unflatten_tree(node, leaves)
         subtrees: list[Any] = []
         fits = module.flatten_up_to(node, tree, subtrees)
-        found.append((shown(node), shown(leaves), shown(built), fits, shown(subtrees)))
+        outcomes.append((shown(node), shown(leaves), shown(built), fits, shown(subtrees)))
     if name == "keys" and inner:  # keys are built again
-        found = [entry[:2] + entry[3:] for entry in found]
-    assert found[0] == found[1]
+        outcomes = [entry[:2] + entry[3:] for entry in outcomes]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("leaf", [None, lambda x: False])
@@ -117,17 +117,17 @@ def test_extension_and_fallback_refuse_the_same_trees(
 
 def test_errors_of_users_functions() -> None:
     class Wrong:
-        made: Any = None
+        pair: Any = None
 
     jnp.tree_util.register_pytree_node(Wrong, lambda x: x.made(), lambda data, xs: 1 // 0)
-    for made, error, message in [
+    for pair, error, message in [
         (lambda: None, ValueError, "children, aux_data"),
         (lambda: (1, 2), ValueError, "children' is iterable"),
         (lambda: 1 // 0, ZeroDivisionError, "by zero"),
         (lambda: ((1 // 0 for _ in range(2)), 2), ZeroDivisionError, "by zero"),
     ]:
         wrong = Wrong()
-        wrong.made = made
+        wrong.made = pair
         for module in (fallback, CORE):
             with pytest.raises(error, match=message):
                 module.flatten_tree([1, wrong], [], {}, None)
@@ -153,9 +153,9 @@ def test_extension_and_fallback_report_mismatched_trees() -> None:
         1,
     ]
     for module in (fallback, CORE):
-        found: list[Any] = []
-        assert module.flatten_up_to(node, good, found)
-        assert found == [(1,), {}, [3]]
+        subtrees: list[Any] = []
+        assert module.flatten_up_to(node, good, subtrees)
+        assert subtrees == [(1,), {}, [3]]
         assert not any(module.flatten_up_to(node, tree, []) for tree in bad)
     same = jnp.tree.structure(Box(1, data=DATA))
     assert same.flatten_up_to(Box(2, data=DATA)) == [2]  # which cannot be compared
@@ -210,14 +210,14 @@ def test_deep_trees_raise_an_error_and_deep_structures_do_not() -> None:
         tree, node = [tree], (list, None, (node,))
     with pytest.raises(RecursionError):
         CORE.flatten_tree(tree, [], {})
-    found: list[Any] = []
-    assert CORE.flatten_up_to(node, tree, found)
-    assert found == [1]
-    made = CORE.unflatten_tree(node, [1])
+    leaves: list[Any] = []
+    assert CORE.flatten_up_to(node, tree, leaves)
+    assert leaves == [1]
+    rebuilt = CORE.unflatten_tree(node, [1])
     depth = 0
-    while isinstance(made, list):
-        (made,), depth = made, depth + 1
-    assert (made, depth) == (1, 100_000)
+    while isinstance(rebuilt, list):
+        (rebuilt,), depth = rebuilt, depth + 1
+    assert (rebuilt, depth) == (1, 100_000)
     while isinstance(tree, list):  # the interpreter frees nested tuples by recursion
         tree = tree.pop()
 

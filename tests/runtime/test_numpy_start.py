@@ -44,8 +44,8 @@ def test_importing_accnp_leaves_no_idle_threads_of_blas():
 
 @pytest.mark.parametrize("first", ["import accnp", "import numpy, accnp"])
 def test_the_user_chooses_the_number_of_threads(first):
-    found = found_with(first, OPENBLAS_NUM_THREADS="1")
-    assert found == [1, [1], True, True, "1"]
+    state = found_with(first, OPENBLAS_NUM_THREADS="1")
+    assert state == [1, [1], True, True, "1"]
     _, usual, *_ = found_with("import numpy", OMP_NUM_THREADS="2")
     assert found_with(first, OMP_NUM_THREADS="2")[1:] == [usual, True, True, None]
 

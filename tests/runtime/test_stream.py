@@ -84,14 +84,14 @@ def test_many_waiters():
     stream = Stream()
     gate = blocked(stream)
     task = stream.submit(lambda: 7)
-    found = []
-    waiters = [threading.Thread(target=lambda: found.append(task.wait())) for _ in range(5)]
+    results = []
+    waiters = [threading.Thread(target=lambda: results.append(task.wait())) for _ in range(5)]
     for thread in waiters:
         thread.start()
     gate.set()
     for thread in waiters:
         thread.join(30)
-    assert found == [7] * 5
+    assert results == [7] * 5
 
 
 def test_errors_reach_dependents_only():
@@ -202,10 +202,10 @@ def test_finished_task_releases_its_references():
 
     import weakref
 
-    held = Held()
-    watch = weakref.ref(held)
-    task = stream.submit(lambda h=held: None)
-    del held
+    referenced = Held()
+    watch = weakref.ref(referenced)
+    task = stream.submit(lambda h=referenced: None)
+    del referenced
     task.wait()
     deadline = time.monotonic() + 30
     while watch() is not None and time.monotonic() < deadline:
@@ -298,9 +298,9 @@ def test_helpers_avoid_the_cpu_of_the_caller():
         finally:
             os.sched_setaffinity(0, mine)
         parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
-    found = [t for t in threading.enumerate() if t.name.startswith("accnp-helper")]
-    assert len(found) >= 2
-    sets = [os.sched_getaffinity(t.native_id or 0) for t in found]
+    helpers = [t for t in threading.enumerate() if t.name.startswith("accnp-helper")]
+    assert len(helpers) >= 2
+    sets = [os.sched_getaffinity(t.native_id or 0) for t in helpers]
     assert all(helper <= mine and (len(helper) < len(mine) or len(mine) == 1) for helper in sets)
     assert (out == 3).all()
 

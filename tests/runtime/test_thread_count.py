@@ -79,12 +79,12 @@ def test_thread_count_is_passed_to_stream_tasks(monkeypatch):
     x = jnp.arange(8.0).block_until_ready()
     f(x).block_until_ready()
     seen.clear()
-    held = threading.Event()
-    stream.default_stream().submit(held.wait)
+    gate = threading.Event()
+    stream.default_stream().submit(gate.wait)
     with jnp.threads(outer + 5):
         y = f(x)
     assert not y.is_ready()
-    held.set()
+    gate.set()
     y.block_until_ready()
     assert seen == [outer + 5]
     assert config.threads == outer
@@ -195,11 +195,11 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_do_not_depend_on_thread_count(name):
     x = jnp.asarray(np.random.default_rng(0).standard_normal(1_000_000, np.float32))
-    found = []
+    results = []
     for n in (1, 2, 5):
         with jnp.threads(n):
-            found.append(np.asarray(RESULTS[name](x)).tobytes())
-    assert len(set(found)) == 1
+            results.append(np.asarray(RESULTS[name](x)).tobytes())
+    assert len(set(results)) == 1
 
 
 @pytest.mark.parametrize("bad", [0, -2, "none"])

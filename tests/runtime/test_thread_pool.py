@@ -112,10 +112,10 @@ def test_helpers_request_short_slices_and_keep_their_niceness():
     mine = ctypes.create_string_buffer(56)
     assert ask(threads._CALLS["x86_64"][1], 0, mine, 56, 0) == 0
     for helper in helpers():
-        found = ctypes.create_string_buffer(56)
-        assert ask(threads._CALLS["x86_64"][1], helper.native_id or 0, found, 56, 0) == 0
-        assert found.raw[4:20] == mine.raw[4:20]  # policy, flags, nice
-        assert int.from_bytes(found.raw[24:32], "little") in (
+        attributes = ctypes.create_string_buffer(56)
+        assert ask(threads._CALLS["x86_64"][1], helper.native_id or 0, attributes, 56, 0) == 0
+        assert attributes.raw[4:20] == mine.raw[4:20]  # policy, flags, nice
+        assert int.from_bytes(attributes.raw[24:32], "little") in (
             0,
             threads._TIME_SLICE,
         )  # 0: before 6.12
@@ -139,9 +139,9 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
         run(1)  # starts helpers
         for _ in range(50):  # on a busy machine, no helper may get a core during a whole run
             before = threads._thread_pool.loop_launches
-            found = run(4000)
+            actual = run(4000)
             alone, shared = np.subtract(threads._thread_pool.loop_launches, before)
-            for a, b in zip(found, expected, strict=True):
+            for a, b in zip(actual, expected, strict=True):
                 assert a.tobytes() == b.tobytes()
             assert alone + shared == 4000
             if shared:
@@ -162,12 +162,12 @@ def test_long_launches_of_loops_never_stall():
         other = subprocess.Popen([sys.executable, "-c", code])
         try:
             before = threads._thread_pool.loop_launches
-            found = f(x).block_until_ready()
+            actual = f(x).block_until_ready()
             alone, shared = np.subtract(threads._thread_pool.loop_launches, before)
         finally:
             other.kill()
             other.wait()
-    assert np.asarray(found).tobytes() == expected.tobytes()
+    assert np.asarray(actual).tobytes() == expected.tobytes()
     assert alone == 0
     assert shared == 100
 

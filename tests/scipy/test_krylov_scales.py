@@ -34,24 +34,24 @@ def test_scales_of_systems(name: str, preconditioned: bool, dtype: str) -> None:
         return getattr(linalg, name)(a, b, tol=1e-6, M=m)[0]
 
     with accnp.enable_x64():
-        slope = accnp.jit(accnp.grad(lambda b, c: (c * solve(matrix.astype(dtype), b)).sum()))
+        gradient = accnp.jit(accnp.grad(lambda b, c: (c * solve(matrix.astype(dtype), b)).sum()))
         for scale in SCALES[dtype]:
             for strength in (1.0, scale):
                 factor = np.asarray(strength, dtype)
                 b = right * np.asarray(scale, dtype)
-                found = np.asarray(solve(jnp.asarray(matrix.astype(dtype) * factor), b), float)
-                np.testing.assert_allclose(found * (strength / scale), inverse @ RIGHT, **near)
-            found = np.asarray(slope(right, np.asarray(scale, dtype)), float)
-            np.testing.assert_allclose(found / scale, inverse.T @ np.ones(N), **near)
+                actual = np.asarray(solve(jnp.asarray(matrix.astype(dtype) * factor), b), float)
+                np.testing.assert_allclose(actual * (strength / scale), inverse @ RIGHT, **near)
+            actual = np.asarray(gradient(right, np.asarray(scale, dtype)), float)
+            np.testing.assert_allclose(actual / scale, inverse.T @ np.ones(N), **near)
 
 
 def test_no_bit_depends_on_the_scale() -> None:
     a = MATRICES["cg"].astype(np.float32)
     b = RIGHT.astype(np.float32)
-    found = np.asarray(linalg.cg(a, b)[0])
+    solution = np.asarray(linalg.cg(a, b)[0])
     for power in (-60, 60):
         factor = np.float32(2.0**power)
-        np.testing.assert_array_equal(np.asarray(linalg.cg(a, b * factor)[0]) / factor, found)
+        np.testing.assert_array_equal(np.asarray(linalg.cg(a, b * factor)[0]) / factor, solution)
 
 
 def test_initial_guess_is_used_and_keeps_precision() -> None:
@@ -75,6 +75,6 @@ def test_scales_of_eigenproblems(dtype: str) -> None:
     expected = np.linalg.eigvalsh(matrix)[::-1][:3]
     with accnp.enable_x64():
         for scale in (*SCALES[dtype], 1.0):
-            given = jnp.asarray(matrix.astype(dtype) * np.asarray(scale, dtype))
-            found = lobpcg_standard(given, jnp.asarray(start.astype(dtype)), 60)[0]
-            np.testing.assert_allclose(np.asarray(found, float) / scale, expected, rtol=1e-3)
+            scaled = jnp.asarray(matrix.astype(dtype) * np.asarray(scale, dtype))
+            eigenvalues = lobpcg_standard(scaled, jnp.asarray(start.astype(dtype)), 60)[0]
+            np.testing.assert_allclose(np.asarray(eigenvalues, float) / scale, expected, rtol=1e-3)

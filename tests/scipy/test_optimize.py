@@ -28,27 +28,27 @@ def himmelblau(p):
 )
 def test_minimize_matches_scipy(function, start, method):
     with accnp.enable_x64(True):
-        found = minimize(function, jnp.asarray(start), method=method, options={"ftol": 1e-16}
+        result = minimize(function, jnp.asarray(start), method=method, options={"ftol": 1e-16}
                          if "l-bfgs" in method else None)  # fmt: skip
         expected = scipy.optimize.minimize(function, start, method="BFGS", jac=accnp.grad(function))
-        assert bool(found.success)
-        assert int(found.status) == 0
-        np.testing.assert_allclose(found.x, expected.x, rtol=1e-5)
-        assert float(found.fun) == float(function(found.x))
-        assert float(np.max(np.abs(found.jac))) < 1e-5
+        assert bool(result.success)
+        assert int(result.status) == 0
+        np.testing.assert_allclose(result.x, expected.x, rtol=1e-5)
+        assert float(result.fun) == float(function(result.x))
+        assert float(np.max(np.abs(result.jac))) < 1e-5
 
 
 def test_a_better_inverse_hessian_for_more_steps():
     with accnp.enable_x64(True):
-        found = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
-        exact = np.linalg.inv(np.asarray(accnp.hessian(rosenbrock)(found.x)))
-        np.testing.assert_allclose(found.hess_inv, exact, rtol=0.05)
-        np.testing.assert_allclose(found.hess_inv, np.asarray(found.hess_inv).T, rtol=1e-12)
+        result = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
+        exact = np.linalg.inv(np.asarray(accnp.hessian(rosenbrock)(result.x)))
+        np.testing.assert_allclose(result.hess_inv, exact, rtol=0.05)
+        np.testing.assert_allclose(result.hess_inv, np.asarray(result.hess_inv).T, rtol=1e-12)
 
 
 def test_float32_converges():
-    found = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
-    np.testing.assert_allclose(found.x, [1, 1], rtol=1e-4)
+    result = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
+    np.testing.assert_allclose(result.x, [1, 1], rtol=1e-4)
 
 
 def test_derivative_of_a_minimum():

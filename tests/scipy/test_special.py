@@ -77,14 +77,14 @@ def test_values(name, dtype):
         if name == "polygamma":
             xs[0] = xs[0].astype(int)
         function = getattr(special, name)
-        found = np.asarray(function(*xs))
-        assert found.dtype == dtype
+        actual = np.asarray(function(*xs))
+        assert actual.dtype == dtype
         expected = np.asarray(getattr(scipy.special, name)(*[np.float64(x) for x in xs]))
         with np.errstate(over="ignore"):
             expected = expected.astype(dtype)
         rtol = 1e-11 if dtype == np.float64 else SINGLE.get(name, 5e-6)
-        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
-        np.testing.assert_array_equal(np.asarray(accnp.jit(function)(*xs)), found)
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol)
+        np.testing.assert_array_equal(np.asarray(accnp.jit(function)(*xs)), actual)
 
 
 FLAT = {"gammasgn", "factorial", "comb", "entr", "kl_div", "rel_entr"}  # or not smooth at the cases
@@ -108,12 +108,12 @@ def test_derivatives(name):
             expected = (np.asarray(alone(xs[k] + step)) - np.asarray(alone(xs[k] - step))) / (
                 2 * step
             )
-            found = np.asarray(accnp.jvp(alone, (xs[k],), (np.ones_like(xs[k]),))[1])
+            actual = np.asarray(accnp.jvp(alone, (xs[k],), (np.ones_like(xs[k]),))[1])
             keep = np.isfinite(expected)
             scale = np.maximum(np.abs(expected[keep]), 1e-3)
-            np.testing.assert_array_less(np.abs(found[keep] - expected[keep]) / scale, 2e-4)
+            np.testing.assert_array_less(np.abs(actual[keep] - expected[keep]) / scale, 2e-4)
             back = accnp.grad(lambda v, f=alone: f(v).sum())(jnp.asarray(xs[k]))
-            np.testing.assert_allclose(np.asarray(back), found, rtol=1e-10)
+            np.testing.assert_allclose(np.asarray(back), actual, rtol=1e-10)
 
 
 def test_two_results():
@@ -123,11 +123,15 @@ def test_two_results():
             mine, expected = getattr(special, name)(x), getattr(scipy.special, name)(x)
             for a, b in zip(mine, expected, strict=True):
                 np.testing.assert_allclose(np.asarray(a), b, rtol=1e-13)
-            slope = accnp.jvp(lambda v, n=name: getattr(special, n)(v)[0], (x,), (x * 0 + 1,))[1]
+            derivative = accnp.jvp(lambda v, n=name: getattr(special, n)(v)[0], (x,), (x * 0 + 1,))[
+                1
+            ]
             step = 1e-6
             near = getattr(scipy.special, name)
             np.testing.assert_allclose(
-                np.asarray(slope), (near(x + step)[0] - near(x - step)[0]) / (2 * step), rtol=1e-5
+                np.asarray(derivative),
+                (near(x + step)[0] - near(x - step)[0]) / (2 * step),
+                rtol=1e-5,
             )
             rows = accnp.vmap(getattr(special, name))(x[None])[1]
             np.testing.assert_array_equal(np.asarray(rows)[0], np.asarray(mine[1]))
@@ -138,7 +142,7 @@ def test_fresnel_integrals_of_large_numbers():
     x = np.concatenate([np.linspace(4.5, 6, 40), np.geomspace(6, 1e17, 80)]).reshape(12, 10)
     x[::2] *= -1
     with accnp.enable_x64(True):
-        found = [np.asarray(part) for part in special.fresnel(x)]
+        integrals = [np.asarray(part) for part in special.fresnel(x)]
         (at_inf, _), at_nan = (
             special.fresnel(np.array([-np.inf, np.nan]))[0],
             special.fresnel(np.nan),
@@ -147,7 +151,7 @@ def test_fresnel_integrals_of_large_numbers():
     assert np.isnan(at_nan[0])
     assert np.isnan(at_nan[1])
     with mp.workprec(400):
-        for part, exact in zip(found, (mp.fresnels, mp.fresnelc), strict=True):
+        for part, exact in zip(integrals, (mp.fresnels, mp.fresnelc), strict=True):
             expected = [exact(mp.mpf(v)) for v in x.ravel().tolist()]
             error = [abs(mp.mpf(g) - w) / 2**-54 for g, w in zip(part.ravel().tolist(), expected)]
             assert max(error) < 6
@@ -176,15 +180,15 @@ def test_incomplete_gamma_by_its_first_operand():
     points = [(0.5, 0.3), (3.0, 10.0), (30.0, 20.0), (100.0, 150.0), (0.02, 3.0), (5.0, 5.0)]
     with accnp.enable_x64(True), mp.workdps(30):
         for a, x in points:
-            slope = mpmath.diff(lambda q, x=x: mpmath.gammainc(q, 0, x, regularized=True), a)
-            found = accnp.grad(special.gammainc)(a, x)
-            assert float(found) == pytest.approx(float(slope), rel=1e-11)
+            derivative = mpmath.diff(lambda q, x=x: mpmath.gammainc(q, 0, x, regularized=True), a)
+            actual = accnp.grad(special.gammainc)(a, x)
+            assert float(actual) == pytest.approx(float(derivative), rel=1e-11)
             assert float(accnp.grad(special.gammaincc)(a, x)) == pytest.approx(
-                -float(slope), rel=1e-11
+                -float(derivative), rel=1e-11
             )
             density = mpmath.mpf(x) ** (mpmath.mpf(a) - 1) * mp.exp(-x) / mpmath.gamma(a)
             sample = accnp.lax.random_gamma_grad(a, x)
-            assert float(sample) == pytest.approx(float(-slope / density), rel=1e-10)
+            assert float(sample) == pytest.approx(float(-derivative / density), rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -209,11 +213,11 @@ def test_derivatives_of_large_gamma_samples(a, places):
         tail = (
             [u, u + 1, u + 2, u + 4, u + 8, u + 14] if u > 0 else [u - 14, u - 8, u - 4, u - 1, u]
         )
-        slope = mp.quad(turned, tail) * (1 if u > 0 else -1)
-        wanted = slope / density(mpmath.mpf(x))
-        found = accnp.lax.random_gamma_grad(a, x), accnp.grad(special.gammainc)(a, x)
-        assert float(found[0]) == pytest.approx(float(wanted), rel=1e-12)
-        assert float(found[1]) == pytest.approx(-float(slope), rel=3e-11)
+        of_cdf = mp.quad(turned, tail) * (1 if u > 0 else -1)
+        of_sample = of_cdf / density(mpmath.mpf(x))
+        derivatives = accnp.lax.random_gamma_grad(a, x), accnp.grad(special.gammainc)(a, x)
+        assert float(derivatives[0]) == pytest.approx(float(of_sample), rel=1e-12)
+        assert float(derivatives[1]) == pytest.approx(-float(of_cdf), rel=3e-11)
 
 
 def test_special_functions_are_part_of_fused_kernels():
@@ -237,32 +241,32 @@ def test_invalid_arguments_raise():
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_box_cox_at_zero_to_the_zero(dtype):
     x = jnp.asarray([0, 1, 2, -1], dtype)
-    found = np.asarray(special.boxcox(x, jnp.asarray(0, dtype)), "float32")
-    np.testing.assert_allclose(found, [-np.inf, 0, np.log(2), np.nan], rtol=1e-2)
+    actual = np.asarray(special.boxcox(x, jnp.asarray(0, dtype)), "float32")
+    np.testing.assert_allclose(actual, [-np.inf, 0, np.log(2), np.nan], rtol=1e-2)
     assert special.boxcox1p(jnp.asarray(-1, dtype), jnp.asarray(0, dtype)) == -np.inf
 
 
 @pytest.mark.parametrize("name", ["i1", "i1e", "dawsn", "erf", "erfinv"])
 def test_odd_functions_keep_the_sign_of_zero(name):
-    got = np.asarray(getattr(special, name)(jnp.array([0.0, -0.0])))
-    np.testing.assert_array_equal(np.signbit(got), [False, True])
+    zeros = np.asarray(getattr(special, name)(jnp.array([0.0, -0.0])))
+    np.testing.assert_array_equal(np.signbit(zeros), [False, True])
 
 
 def test_box_cox_where_one_and_x_round_to_one():
     """All of x is what the rounding of 1 + x drops, and the power makes it count."""
     x, by = np.array([1e-20, 1e-10, 1e-10, -1e-9]), np.array([1e21, 5e10, -5e10, 3e10])
     with accnp.enable_x64():
-        found = np.asarray(special.boxcox1p(jnp.asarray(x), jnp.asarray(by)))
-        slopes = accnp.grad(lambda v: special.boxcox1p(v, by).sum())(jnp.asarray(x))
-    np.testing.assert_allclose(found, scipy.special.boxcox1p(x, by), rtol=1e-13)
-    np.testing.assert_allclose(slopes, np.exp((by - 1) * np.log1p(x)), rtol=1e-13)
+        actual = np.asarray(special.boxcox1p(jnp.asarray(x), jnp.asarray(by)))
+        gradient = accnp.grad(lambda v: special.boxcox1p(v, by).sum())(jnp.asarray(x))
+    np.testing.assert_allclose(actual, scipy.special.boxcox1p(x, by), rtol=1e-13)
+    np.testing.assert_allclose(gradient, np.exp((by - 1) * np.log1p(x)), rtol=1e-13)
 
 
 def test_digamma_where_positive_and_negative_terms_would_cancel():
     x = np.linspace(1, 3, 41)
     with accnp.enable_x64(True):
-        got = np.asarray(special.digamma(jnp.array(x)))
-    np.testing.assert_allclose(got, [float(mp.digamma(v)) for v in x.tolist()], rtol=8e-16)
+        actual = np.asarray(special.digamma(jnp.array(x)))
+    np.testing.assert_allclose(actual, [float(mp.digamma(v)) for v in x.tolist()], rtol=8e-16)
 
 
 def test_gammaln_below_zero():
@@ -291,14 +295,14 @@ def _complex_points():
 def test_complex_numbers(name, dtype):
     with accnp.enable_x64(dtype == "complex128"):
         z = _complex_points().astype(dtype)
-        found = getattr(special, name)(jnp.asarray(z))
-        assert (found.dtype, found.weak_type) == (dtype, False)
+        actual = getattr(special, name)(jnp.asarray(z))
+        assert (actual.dtype, actual.weak_type) == (dtype, False)
         expected = getattr(scipy.special, name)(z.astype(complex))
         limits = np.finfo(dtype)
         fits = (abs(expected) < limits.max / 4) & (abs(expected) > limits.tiny * 4)
         assert fits.mean() > 0.8
         tolerance = 1e-12 if dtype == "complex128" else 3e-7
-        error = abs(np.asarray(found)[fits] - expected[fits])
+        error = abs(np.asarray(actual)[fits] - expected[fits])
         assert (error <= tolerance * np.maximum(abs(expected[fits]), 1e-2)).all()
 
 
@@ -319,10 +323,10 @@ def test_ends_of_functions_that_are_vector_code(name):
         [exact.get(name, {}).get(float(v), w) for v, w in zip(x, expected, strict=True)]
     )
     with accnp.enable_x64(True):
-        found = np.asarray(accnp.jit(getattr(special, name))(x))
-    np.testing.assert_allclose(found, expected, rtol=2e-5)
+        actual = np.asarray(accnp.jit(getattr(special, name))(x))
+    np.testing.assert_allclose(actual, expected, rtol=2e-5)
     if name in ("i1", "i1e"):
-        assert np.signbit(found[1])
+        assert np.signbit(actual[1])
 
 
 def test_log_ndtr_far_to_the_left():
@@ -345,11 +349,11 @@ def test_complex_gamma_at_poles_and_its_derivative():
     assert np.isnan(np.asarray(special.loggamma(jnp.asarray([0j, -2])))).all()
     z = np.asarray([1.3 + 0.5j, -2.4 - 1j, 3.0 + 30j])
     with accnp.enable_x64():
-        slopes = accnp.vmap(accnp.grad(special.loggamma, holomorphic=True))(jnp.asarray(z))
-        np.testing.assert_allclose(np.asarray(slopes), scipy.special.digamma(z), rtol=1e-11)
-        slopes = accnp.vmap(accnp.grad(special.gamma, holomorphic=True))(jnp.asarray(z))
+        derivatives = accnp.vmap(accnp.grad(special.loggamma, holomorphic=True))(jnp.asarray(z))
+        np.testing.assert_allclose(np.asarray(derivatives), scipy.special.digamma(z), rtol=1e-11)
+        derivatives = accnp.vmap(accnp.grad(special.gamma, holomorphic=True))(jnp.asarray(z))
         expected = scipy.special.digamma(z) * scipy.special.gamma(z)
-        np.testing.assert_allclose(np.asarray(slopes), expected, rtol=1e-11)
+        np.testing.assert_allclose(np.asarray(derivatives), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
@@ -364,12 +368,12 @@ def test_box_cox_of_complex_numbers(name):
     with accnp.enable_x64():
         np.testing.assert_allclose(np.asarray(call(jnp.asarray(x), by)), expected, rtol=1e-14)
         # The slopes by x and, at 0 as well, by the power: log(x)**2 / 2 there.
-        slope = accnp.grad(call, (0, 1), holomorphic=True)(jnp.asarray(x[0]), 0j)
+        gradient = accnp.grad(call, (0, 1), holomorphic=True)(jnp.asarray(x[0]), 0j)
         first = np.log(x[0] + (name == "boxcox1p"))
-        np.testing.assert_allclose(slope, [np.exp(-first), first**2 / 2], rtol=1e-13)
-    found = call(jnp.asarray(x.astype("complex64")), by.astype("complex64"))
-    assert found.dtype == "complex64"
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+        np.testing.assert_allclose(gradient, [np.exp(-first), first**2 / 2], rtol=1e-13)
+    actual = call(jnp.asarray(x.astype("complex64")), by.astype("complex64"))
+    assert actual.dtype == "complex64"
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-5)
 
 
 def test_lists_and_weak_types_as_jax():
@@ -389,15 +393,15 @@ def test_derivatives_of_kummers_function_by_parameters():
     x = rng.choice([-1, 1], 60) * 10 ** rng.uniform(-2, 2.7, 60)
     x[:4] = -2000, -900, 650, 700
     with accnp.enable_x64(), mpmath.workdps(40):
-        found = accnp.grad(lambda *p: special.hyp1f1(*p).sum(), (0, 1))(a, b, x)
+        gradients = accnp.grad(lambda *p: special.hyp1f1(*p).sum(), (0, 1))(a, b, x)
         step = mpmath.mpf(10) ** -15
-        for k, slope in enumerate(map(np.asarray, found)):
+        for k, gradient in enumerate(map(np.asarray, gradients)):
             for i, point in enumerate(zip(a, b, x, strict=True)):
                 low, high = ([mpmath.mpf(v) for v in point] for _ in range(2))
                 low[k], high[k] = low[k] - step, high[k] + step
                 expected = (mpmath.hyp1f1(*high) - mpmath.hyp1f1(*low)) / (2 * step)
                 np.testing.assert_allclose(
-                    slope[i], float(expected), rtol=1e-11, err_msg=str(point)
+                    gradient[i], float(expected), rtol=1e-11, err_msg=str(point)
                 )
 
 
@@ -410,21 +414,21 @@ def test_derivatives_of_gausss_function_by_parameters():
     x[::9] = 1 - 10 ** rng.uniform(-12, -1, 7)
     x[:3], c[:3] = 1, 9.5
     with accnp.enable_x64(), mpmath.workdps(60):
-        found = accnp.grad(lambda *p: special.hyp2f1(*p).sum(), (0, 1, 2))(a, b, c, x)
+        gradients = accnp.grad(lambda *p: special.hyp2f1(*p).sum(), (0, 1, 2))(a, b, c, x)
         step = mpmath.mpf(10) ** -20
-        for k, slope in enumerate(map(np.asarray, found)):
+        for k, gradient in enumerate(map(np.asarray, gradients)):
             for i, point in enumerate(zip(a, b, c, x, strict=True)):
                 low, high = ([mpmath.mpf(v) for v in point] for _ in range(2))
                 low[k], high[k] = low[k] - step, high[k] + step
                 expected = (mpmath.hyp2f1(*high) - mpmath.hyp2f1(*low)) / (2 * step)
                 np.testing.assert_allclose(
-                    slope[i], float(expected), 1e-11, 1e-15, err_msg=str(point)
+                    gradient[i], float(expected), 1e-11, 1e-15, err_msg=str(point)
                 )
         for k in range(3):
             first = accnp.grad(special.hyp2f1, k)
-            slope = accnp.grad(first, 3)(1.5, 0.7, 2.3, 0.4)
+            gradient = accnp.grad(first, 3)(1.5, 0.7, 2.3, 0.4)
             ends = [first(1.5, 0.7, 2.3, 0.4 + e) for e in (1e-5, -1e-5)]
-            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-8)
+            np.testing.assert_allclose(gradient, (ends[0] - ends[1]) / 2e-5, rtol=1e-8)
     assert np.isnan(accnp.grad(special.hyp2f1)(0.5, 1.5, 2.5, 1.5))
 
 
@@ -449,10 +453,10 @@ def test_zeta_and_polygamma():
             z = x.astype(dtype)
             for n in (0, 1, 2, 3, 6, 20):
                 expected = np.array([float(mpmath.polygamma(n, float(v))) for v in z])
-                found = special.polygamma(np.full(z.shape, n), z)
+                actual = special.polygamma(np.full(z.shape, n), z)
                 with np.errstate(over="ignore"):
                     expected = expected.astype(dtype)
-                np.testing.assert_allclose(found, expected, max(rtol, 1e-14))
+                np.testing.assert_allclose(actual, expected, max(rtol, 1e-14))
     inf, nan = np.inf, np.nan
     ends = [(1, 2), (0.5, 2), (inf, 1), (inf, 2), (3, inf), (3, 0), (3, -2), (2.5, -0.5), (3, nan)]
     a, b = np.float32(ends).T
@@ -469,13 +473,13 @@ def test_derivatives_of_zeta_by_the_order():
             first = accnp.grad(lambda v, w: special.zeta(v, w).sum())
             second = accnp.grad(lambda v, w, f=first: f(v, w).sum())
             for order, f in ((1, first), (2, second)):
-                found = np.asarray(f(s.astype(dtype), q.astype(dtype)))
+                actual = np.asarray(f(s.astype(dtype), q.astype(dtype)))
                 points = zip(s.astype(dtype), q.astype(dtype), strict=True)
                 expected = [float(mpmath.zeta(float(a), float(b), order)) for a, b in points]
-                np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-30)
-    slope = accnp.grad(special.zeta)
-    assert np.isnan(slope(0.5, 1.5))
-    assert slope(np.float16(2), 1.5).dtype == np.float16
+                np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-30)
+    derivative = accnp.grad(special.zeta)
+    assert np.isnan(derivative(0.5, 1.5))
+    assert derivative(np.float16(2), 1.5).dtype == np.float16
     with pytest.raises(ValueError, match="n must be an integer"):
         accnp.grad(special.polygamma)(2.0, 1.5)
 

@@ -72,9 +72,9 @@ def test_invalid_parameters_give_nan(name):
 
 
 def test_numbers_that_are_not_whole_have_no_probability():
-    found = stats.betabinom.pmf(jnp.array([0.25, 1.0, 1.5]), 2, 2.0, 2.0)
+    probabilities = stats.betabinom.pmf(jnp.array([0.25, 1.0, 1.5]), 2, 2.0, 2.0)
     expected = scipy.stats.betabinom.pmf([0.25, 1.0, 1.5], 2, 2.0, 2.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
     ends = [f(jnp.inf, jnp.inf) for f in (stats.gamma.cdf, stats.gamma.sf, stats.chi2.cdf)]
     assert [float(x) for x in ends] == [1, 0, 1]
 
@@ -89,10 +89,10 @@ def test_derivatives_at_the_ends_of_truncated_numbers():
 def test_extreme_distribution_parameters():
     """Differences of large logarithms, and the slope where a scaled function has a kink."""
     df = np.array([11.0, 23.9, 24.1, 300.0, 4e9])
-    found = stats.t.logpdf(jnp.float32(1.3), df.astype("f4"))
-    np.testing.assert_allclose(found, scipy.stats.t.logpdf(1.3, df), rtol=3e-6)
-    slope = accnp.grad(stats.vonmises.pdf, 1)(1.0, 0.0)
-    assert float(slope) == pytest.approx(math.cos(1) / 2 / math.pi, rel=1e-5)
+    actual = stats.t.logpdf(jnp.float32(1.3), df.astype("f4"))
+    np.testing.assert_allclose(actual, scipy.stats.t.logpdf(1.3, df), rtol=3e-6)
+    derivative = accnp.grad(stats.vonmises.pdf, 1)(1.0, 0.0)
+    assert float(derivative) == pytest.approx(math.cos(1) / 2 / math.pi, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -113,8 +113,8 @@ def test_against_scipy(name, inverse):
         return [getattr(known, m)(x, *shapes, **keys(m)) for m in methods]
 
     with accnp.enable_x64(True):
-        found = accnp.jit(every)(points, *shapes)
-        for method, mine in zip(methods, found, strict=True):
+        actual = accnp.jit(every)(points, *shapes)
+        for method, mine in zip(methods, actual, strict=True):
             theirs = getattr(getattr(scipy.stats, name), method)
             with np.errstate(all="ignore"):
                 expected = theirs(points, *shapes, **keys(method))
@@ -122,10 +122,10 @@ def test_against_scipy(name, inverse):
                 np.asarray(mine), expected, rtol=2e-10, atol=1e-14, err_msg=method
             )
         alone = getattr(known, methods[0])(points, *shapes, **keys(methods[0]))
-        np.testing.assert_array_equal(np.asarray(alone), np.asarray(found[0]))
-        slopes = accnp.jvp(lambda x: every(x, *shapes), (points,), (np.ones_like(points),))[1]
-        for method, slope in zip(methods, slopes, strict=True):
-            assert not np.isnan(np.asarray(slope)).any(), method
+        np.testing.assert_array_equal(np.asarray(alone), np.asarray(actual[0]))
+        derivatives = accnp.jvp(lambda x: every(x, *shapes), (points,), (np.ones_like(points),))[1]
+        for method, derivative in zip(methods, derivatives, strict=True):
+            assert not np.isnan(np.asarray(derivative)).any(), method
     single = every(np.float32(0.3), *[np.float32(s) for s in shapes])
     assert {v.dtype for v in single} == {np.dtype(np.float32)}
 
@@ -139,8 +139,8 @@ def test_far_tails():
         for a, b, x in ((8.0, 9.0, 8.5), (-9.0, -8.0, -8.2), (-1.0, 30.0, 5.0)):
             for method in ("logpdf", "logcdf", "logsf"):
                 expected = getattr(scipy.stats.truncnorm, method)(x, a, b)
-                found = getattr(stats.truncnorm, method)(x, a, b)
-                assert float(found) == pytest.approx(expected, rel=1e-9)
+                actual = getattr(stats.truncnorm, method)(x, a, b)
+                assert float(actual) == pytest.approx(expected, rel=1e-9)
 
 
 # Beyond the support, and where a logarithm comes from the smaller one of two probabilities; the
@@ -165,10 +165,10 @@ def test_awkward_points(name, args, value):
         getattr(getattr(scipy.stats, distribution), method)(*args) if value is None else value
     )
     with accnp.enable_x64(True):
-        found, slope = accnp.value_and_grad(f)(*args)
+        actual, derivative = accnp.value_and_grad(f)(*args)
     # SciPy's own logarithms of some -700 are off by one unit.
-    np.testing.assert_allclose(float(found), expected, rtol=2e-13)
-    assert not np.isnan(float(slope))
+    np.testing.assert_allclose(float(actual), expected, rtol=2e-13)
+    assert not np.isnan(float(derivative))
 
 
 def test_vectors():
@@ -281,8 +281,8 @@ def test_names_and_refusals():
     ],
 )  # fmt: skip
 def test_no_derivative_beyond_the_support(call, x, shapes):
-    slopes = accnp.grad(lambda x, s: call(x, *shapes, 0.0, s), (0, 1))(x, 1.5)
-    assert [float(s) for s in slopes] == [0.0, 0.0]
+    gradients = accnp.grad(lambda x, s: call(x, *shapes, 0.0, s), (0, 1))(x, 1.5)
+    assert [float(s) for s in gradients] == [0.0, 0.0]
     # Parameters that are none stay unknown there.
     assert np.isnan(float(call(x, *(-s for s in shapes))))
 
@@ -296,8 +296,8 @@ def test_derivatives_at_zero_are_those_of_the_density():
 def test_the_exponential_distribution_far_out():
     """Beside 1 and beyond it, logarithms keep their digits."""
     x = np.float32([1e-4, 0.9, 1.1, 20, 60])
-    found = np.asarray(stats.expon.logcdf(x))
-    np.testing.assert_allclose(found, scipy.stats.expon.logcdf(x.astype("f8")), rtol=1e-6)
+    actual = np.asarray(stats.expon.logcdf(x))
+    np.testing.assert_allclose(actual, scipy.stats.expon.logcdf(x.astype("f8")), rtol=1e-6)
 
 
 def test_quantiles_outside_the_unit_interval_are_nan():
@@ -338,16 +338,18 @@ def test_gaussian_kde_integrals_samples_and_tree(shape):
         expected, theirs = (
             scipy.stats.gaussian_kde(data, None, weights), scipy.stats.gaussian_kde(others),
         )  # fmt: skip
-        found = mine.integrate_gaussian(mean, spread)
-        assert float(found) == pytest.approx(expected.integrate_gaussian(mean, spread), rel=1e-12)
+        integral = mine.integrate_gaussian(mean, spread)
+        assert float(integral) == pytest.approx(
+            expected.integrate_gaussian(mean, spread), rel=1e-12
+        )
         assert float(mine.integrate_kde(second)) == pytest.approx(
             expected.integrate_kde(theirs), rel=1e-12
         )
         # An estimate is a tree of arrays: jit takes it and gives it back.
         points = others[..., :5]
-        held = accnp.jit(lambda kde, x: (kde, kde.pdf(x)))(mine, points)
-        np.testing.assert_allclose(np.asarray(held[1]), expected(points), rtol=1e-12)
-        assert (held[0].d, held[0].n) == (d, 30)
+        outputs = accnp.jit(lambda kde, x: (kde, kde.pdf(x)))(mine, points)
+        np.testing.assert_allclose(np.asarray(outputs[1]), expected(points), rtol=1e-12)
+        assert (outputs[0].d, outputs[0].n) == (d, 30)
         with pytest.raises(ValueError, match="integrate_gaussian: mean and cov have shapes"):
             mine.integrate_gaussian(np.ones(3), np.eye(3))
         with pytest.raises(ValueError, match="integrate_kde: the points have"):
@@ -369,22 +371,22 @@ def test_far_tails_of_cauchy_and_gennorm():
     q = np.array([0.0, 1e-300, 1e-12, 0.1, 0.25, 0.75, 1 - 1e-12, 1.0])
     z = np.array([-40.0, -8.5, -1e-8, 0.0, 0.3, 9.0])
     with accnp.enable_x64(True):
-        got = [stats.cauchy.ppf(q), stats.cauchy.isf(q), stats.gennorm.cdf(z, 1.5)]
-        slope = accnp.vmap(accnp.grad(lambda v: stats.gennorm.cdf(v, 1.5)))(jnp.asarray(z))
+        actual = [stats.cauchy.ppf(q), stats.cauchy.isf(q), stats.gennorm.cdf(z, 1.5)]
+        derivative = accnp.vmap(accnp.grad(lambda v: stats.gennorm.cdf(v, 1.5)))(jnp.asarray(z))
         steep = accnp.vmap(accnp.grad(stats.cauchy.ppf))(jnp.asarray(q))
     assert not np.isnan(steep).any()
-    np.testing.assert_allclose(got[0], scipy.stats.cauchy.ppf(q), rtol=1e-12)
-    np.testing.assert_allclose(got[1], scipy.stats.cauchy.isf(q), rtol=1e-12)
-    np.testing.assert_allclose(got[2], scipy.stats.gennorm.cdf(z, 1.5), rtol=1e-10)
-    np.testing.assert_allclose(slope, scipy.stats.gennorm.pdf(z, 1.5), rtol=1e-8)
+    np.testing.assert_allclose(actual[0], scipy.stats.cauchy.ppf(q), rtol=1e-12)
+    np.testing.assert_allclose(actual[1], scipy.stats.cauchy.isf(q), rtol=1e-12)
+    np.testing.assert_allclose(actual[2], scipy.stats.gennorm.cdf(z, 1.5), rtol=1e-10)
+    np.testing.assert_allclose(derivative, scipy.stats.gennorm.pdf(z, 1.5), rtol=1e-8)
 
 
 def test_an_entropy_has_the_shape_of_all_parameters():
     loc = jnp.zeros((1, 4))
-    found = stats.poisson.entropy(jnp.array([[1.0], [3.0]]), loc)
-    assert found.shape == (2, 4)
+    entropy = stats.poisson.entropy(jnp.array([[1.0], [3.0]]), loc)
+    assert entropy.shape == (2, 4)
     expected = np.broadcast_to(scipy.stats.poisson.entropy([[1.0], [3.0]]), (2, 4))
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(entropy), expected, rtol=1e-5)
     assert stats.poisson.entropy(3.0, loc).shape == (1, 4)
 
 
@@ -450,8 +452,8 @@ def test_which_results_are_weak(name):
             "i": m.ShapeDtypeStruct((2,), np.int32),
         }
 
-        def f(*given):
-            it = iter(given)
+        def f(*operands):
+            it = iter(operands)
             args = [0.5 if k == "w" else next(it) for k in kinds]
             return getattr(getattr(m.scipy.stats, module), function)(*args)
 
@@ -494,10 +496,10 @@ def test_docstrings_say_what_a_negative_scale_gives(name):
     for key in UNCHECKED[name].split():
         f, theirs = getattr(getattr(stats, name), key), getattr(jax.scipy.stats, name)
         shapes = {"t": [2.0], "gamma": [2.0]}.get(name, [])
-        given = [-1.0] if name == "poisson" else [*shapes, 0.0, -1.0]
-        found = float(f(0.25, *given))
+        arguments = [-1.0] if name == "poisson" else [*shapes, 0.0, -1.0]
+        actual = float(f(0.25, *arguments))
         if "Invalid parameters give nan." in f.__doc__:
-            assert math.isnan(found)
+            assert math.isnan(actual)
         else:
-            expected = float(getattr(theirs, key)(0.25, *given))
-            np.testing.assert_allclose(found, expected, rtol=1e-5)
+            expected = float(getattr(theirs, key)(0.25, *arguments))
+            np.testing.assert_allclose(actual, expected, rtol=1e-5)

@@ -12,9 +12,9 @@ def shortest(call, repeats: int = 7) -> float:
     times = []
     for _ in range(repeats):
         start = perf_counter()
-        kept = call()
+        pending = call()
         times.append(perf_counter() - start)
-        np.asarray(kept)
+        np.asarray(pending)
     return min(times)
 
 

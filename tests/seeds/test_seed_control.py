@@ -115,11 +115,11 @@ def test_reverse_mode_refuses_open_loops(f):
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
 def test_forward_mode(f, wrap):
     run = wrap(lambda x: jax.jvp(f, (x,), (1.0,)))
-    value, slope = run(2.0)
+    value, tangent = run(2.0)
     h = 1e-2
     difference = (float(f(2.0 + h)) - float(f(2.0 - h))) / (2 * h)
     assert float(value) == pytest.approx(float(f(2.0)))
-    assert float(slope) == pytest.approx(difference, rel=2e-3)
+    assert float(tangent) == pytest.approx(difference, rel=2e-3)
 
 
 def test_branch_not_taken_is_not_run():

@@ -37,10 +37,10 @@ def test_log2_graph_and_its_side_effect(ours, theirs):
         "{ lambda ; a:f32[]. let b:f32[] = log a c:f32[] = log 2.0:f32[] "
         "d:f32[] = div b c in (d,) }"
     )
-    (held,) = run.names["global_list"]
-    assert isinstance(held, accnp.Array)
-    assert "float32[]" in repr(held)
-    assert is_traced(held)
+    (tracer,) = run.names["global_list"]
+    assert isinstance(tracer, accnp.Array)
+    assert "float32[]" in repr(tracer)
+    assert is_traced(tracer)
 
 
 def test_log2_if_rank_2_takes_the_branch_at_trace_time(ours, theirs):

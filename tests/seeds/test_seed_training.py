@@ -31,8 +31,8 @@ def train(library, steps: int):
 
     @library.jit
     def step(params, x, y):
-        (value, extra), slope = library.value_and_grad(loss, has_aux=True)(params, x, y)
-        params = library.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, slope)
+        (value, extra), gradient = library.value_and_grad(loss, has_aux=True)(params, x, y)
+        params = library.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, gradient)
         return params, value, extra
 
     params = library.tree_util.tree_map(np_.asarray, weights())
@@ -60,11 +60,11 @@ def test_train_step_agrees_with_the_oracle():
 
 def test_gradient_has_the_structure_of_its_argument():
     params = {"a": jnp.array([1.0, 2.0]), "b": (jnp.array(3.0), [jnp.array(4.0)])}
-    slope = jax.grad(lambda p: (p["a"] ** 2).sum() * p["b"][0] + p["b"][1][0])(params)
-    assert jax.tree_util.tree_structure(slope) == jax.tree_util.tree_structure(params)
-    np.testing.assert_array_equal(np.asarray(slope["a"]), [6.0, 12.0])
-    assert float(slope["b"][0]) == 5.0
-    assert float(slope["b"][1][0]) == 1.0
+    gradient = jax.grad(lambda p: (p["a"] ** 2).sum() * p["b"][0] + p["b"][1][0])(params)
+    assert jax.tree_util.tree_structure(gradient) == jax.tree_util.tree_structure(params)
+    np.testing.assert_array_equal(np.asarray(gradient["a"]), [6.0, 12.0])
+    assert float(gradient["b"][0]) == 5.0
+    assert float(gradient["b"][1][0]) == 1.0
 
 
 def test_second_derivatives_by_nesting():

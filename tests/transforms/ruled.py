@@ -219,7 +219,9 @@ def forward_closed_unused(m: Any, n: Any, s: Any) -> Callable[..., Any]:
 
 def reverse_closed(m: Any, n: Any, s: Any) -> Callable[..., Any]:
     f = m.custom_vjp(lambda y: y * s)
-    f.defvjp(lambda y: (f(y), (y, s)), lambda kept, ct: (ct * kept[1] * n.cos(kept[0]),))
+    f.defvjp(
+        lambda y: (f(y), (y, s)), lambda residuals, ct: (ct * residuals[1] * n.cos(residuals[0]),)
+    )
     return f
 
 

@@ -59,8 +59,8 @@ BINARY = _words(
 
 def unary(m: Any, f: Callable[..., Any]) -> Callable[..., Any]:
     def all_orders(x: Any) -> Any:
-        value, slope = m.vmap(m.value_and_grad(f))(x)
-        return value, slope, m.vmap(m.grad(m.grad(f)))(x)
+        value, derivative = m.vmap(m.value_and_grad(f))(x)
+        return value, derivative, m.vmap(m.grad(m.grad(f)))(x)
 
     return all_orders
 
@@ -294,5 +294,5 @@ def unlike(family: str, name: str) -> str:
 def test_like_jax(family: str) -> None:
     theirs, ours = results(family)
     assert sorted(theirs) == sorted(ours)
-    found = {name: text for name in ours if (text := unlike(family, name))}
-    assert not found, "\n".join(f"{name}: {text}" for name, text in found.items())
+    differences = {name: text for name in ours if (text := unlike(family, name))}
+    assert not differences, "\n".join(f"{name}: {text}" for name, text in differences.items())

@@ -263,9 +263,9 @@ def test_derivatives_if_the_other_branch_has_none(name: str) -> None:
             m.vmap(m.grad(lambda v: mapped(v).sum()))(at[None]),
         )
 
-    got = run(accnp)
-    assert all(np.isfinite(x).all() for x in leaves(got))
-    close(got, run(jax))
+    actual = run(accnp)
+    assert all(np.isfinite(x).all() for x in leaves(actual))
+    close(actual, run(jax))
 
 
 TWICE = [name for name in PROGRAMS if "collective" not in name and "axis_index" not in name]

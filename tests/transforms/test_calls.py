@@ -43,10 +43,10 @@ def test_transformations_keep_calls(name):
 
 
 def test_a_transformed_program_is_made_once(monkeypatch):
-    made = []
+    transformed = []
     forward = tools.forward_graph
     monkeypatch.setattr(
-        tools, "forward_graph", lambda *args: made.append(args[0]) or forward(*args)
+        tools, "forward_graph", lambda *args: transformed.append(args[0]) or forward(*args)
     )
     f = accnp.jit(lambda x: jnp.sin(x) * x)
 
@@ -56,15 +56,15 @@ def test_a_transformed_program_is_made_once(monkeypatch):
         return x.sum()
 
     for _ in range(3):
-        got = accnp.grad(loss)(X)
-    assert len(made) == 1
+        actual = accnp.grad(loss)(X)
+    assert len(transformed) == 1
 
     def theirs(x):
         for _ in range(5):
             x = jax.numpy.sin(x) * x
         return x.sum()
 
-    np.testing.assert_allclose(got, jax.grad(theirs)(X), rtol=1e-5)
+    np.testing.assert_allclose(actual, jax.grad(theirs)(X), rtol=1e-5)
 
 
 def test_calls_over_outer_values_find_their_plan_again():

@@ -125,12 +125,12 @@ POLICIES = {
 
 def of_primitives(m: Any) -> Callable[..., Any]:
     """A policy that compares primitives by identity, and answers with objects."""
-    wanted = {m.lax.dot_general_p, m.lax.tanh_p}
+    recomputed = {m.lax.dot_general_p, m.lax.tanh_p}
     answers = m.ad_checkpoint.Saveable, m.ad_checkpoint.Recompute
 
     def policy(prim: Any, *avals: Any, **params: Any) -> Any:
         assert prim is not m.lax.dot_general_p or not params["dimension_numbers"][1][0]
-        return answers[prim not in wanted]
+        return answers[prim not in recomputed]
 
     return policy
 
@@ -217,9 +217,9 @@ def _compare(body: Any, policy: str, way: str) -> None:
         assert (g.dtype, g.shape, g.weak_type) == (w.dtype, w.shape, w.weak_type)
 
 
-def shapes(found: Any) -> Counter[Any]:
+def shapes(residuals: Any) -> Counter[Any]:
     """How many arrays of each shape are kept; scalars, which differ with the rules, left out."""
-    return Counter(tuple(aval.shape) for aval, _ in found if aval.shape)
+    return Counter(tuple(aval.shape) for aval, _ in residuals if aval.shape)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -242,9 +242,9 @@ def _same_residuals(body: Any, policy: Callable[[Any], Any], *arguments: np.ndar
     """Check that both libraries save the same arrays; return how many of each shape."""
     f = jax.checkpoint(body(jax, jax.numpy, jax_name), policy=policy(jax))
     g = jnp.checkpoint(body(accnp, accnp.numpy, checkpoint_name), policy=policy(accnp))
-    got = shapes(saved_residuals(g, *arguments))
-    assert got == shapes(jax_saved_residuals(f, *arguments))
-    return got
+    actual = shapes(saved_residuals(g, *arguments))
+    assert actual == shapes(jax_saved_residuals(f, *arguments))
+    return actual
 
 
 def test_policies_get_primitives() -> None:
@@ -282,7 +282,7 @@ def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
         "products": lambda m: m.checkpoint_policies.dots_with_no_batch_dims_saveable,
         "names": lambda m: m.checkpoint_policies.save_only_these_names("hidden", "out"),
     }[policy]
-    kept, expected = (
+    actual, expected = (
         shapes(
             saved_residuals(
                 jnp.checkpoint(body(accnp, jnp, checkpoint_name), policy=p(accnp)), W, X
@@ -290,7 +290,7 @@ def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
         )
         for p in (OFFLOADING[policy], same)
     )
-    assert kept == expected
+    assert actual == expected
     f = body(accnp, jnp, checkpoint_name)
     np.testing.assert_allclose(
         jnp.grad(total(jnp, jnp.checkpoint(f, policy=OFFLOADING[policy](accnp))))(W, X),
@@ -309,8 +309,8 @@ def test_convolutions_are_saved_with_products(policy: str) -> None:
         return f
 
     w, x = X.reshape(2, 2, 3), W.reshape(1, 2, 8)
-    kept = _same_residuals(convolved, lambda m: getattr(m.checkpoint_policies, policy), w, x)
-    assert kept[1, 2, 8] == (2 if policy == "dots_saveable" else 1)
+    counts = _same_residuals(convolved, lambda m: getattr(m.checkpoint_policies, policy), w, x)
+    assert counts[1, 2, 8] == (2 if policy == "dots_saveable" else 1)
 
 
 def test_policies_for_products_do_not_load_convolutions() -> None:
@@ -395,11 +395,11 @@ def test_methods_keywords_and_trees() -> None:
 
     model = Model()
     f = jnp.checkpoint(lambda p, shift=0.0: {"a": jnp.sin(p["x"] + shift), "b": (p["x"] ** 2,)})
-    slope = jnp.grad(lambda p: jnp.sum(f(p, shift=1.0)["a"]) + jnp.sum(f(p)["b"][0]))(
+    gradient = jnp.grad(lambda p: jnp.sum(f(p, shift=1.0)["a"]) + jnp.sum(f(p)["b"][0]))(
         {"x": model.w}
     )
     np.testing.assert_allclose(
-        slope["x"], np.cos(np.arange(3) + 1.0) + 2.0 * np.arange(3), rtol=1e-6
+        gradient["x"], np.cos(np.arange(3) + 1.0) + 2.0 * np.arange(3), rtol=1e-6
     )
 
 
@@ -409,12 +409,12 @@ def test_integers_pass_through() -> None:
         return i + 1, x[i] * jnp.sin(x[i])
 
     x = np.arange(4.0, dtype=np.float32)
-    (i, y), slope = (
+    (i, y), gradient = (
         jnp.value_and_grad(lambda x: f(2, x)[::-1], has_aux=True)(x)[0],
         jnp.grad(lambda x: f(2, x)[1])(x),
     )
     assert (float(i), int(y)) == (pytest.approx(2 * np.sin(2), rel=1e-6), 3)
-    np.testing.assert_allclose(slope, [0, 0, np.sin(2) + 2 * np.cos(2), 0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, [0, 0, np.sin(2) + 2 * np.cos(2), 0], rtol=1e-6)
 
 
 def test_errors() -> None:
@@ -461,8 +461,8 @@ def test_barrier() -> None:
         many = m.vmap(g, (0, None))(y, y)
         return value, jitted, pushed, many
 
-    got = accnp.tree_util.tree_leaves(f(accnp, accnp.numpy))
-    for g, w in zip(got, jax.tree.leaves(f(jax, jax.numpy)), strict=True):
+    actual = accnp.tree_util.tree_leaves(f(accnp, accnp.numpy))
+    for g, w in zip(actual, jax.tree.leaves(f(jax, jax.numpy)), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-6)
     f_jit = jnp.jit(lambda x: (jnp.sin(x), jnp.sin(jnp.lax.optimization_barrier(x))))
     assert "map kernel over [3]: sin %1, sin %4" in str(jnp.inspect(f_jit)(y))

@@ -56,8 +56,8 @@ def test_memory_falls(net: Any, jitted: bool) -> None:
     ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
 
     def units(f: Any) -> float:
-        slope = jnp.grad(net(f))
-        return high(jnp.jit(slope) if jitted else slope, ws, x) / UNIT
+        gradient = jnp.grad(net(f))
+        return high(jnp.jit(gradient) if jitted else gradient, ws, x) / UNIT
 
     policies = jnp.checkpoint_policies
     plain = units(block)

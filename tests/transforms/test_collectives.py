@@ -84,8 +84,8 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 
 def compare(run: Callable[[Any], Any], rtol: float = 1e-5) -> None:
-    made = [c.cell_contents for c in run.__closure__ or () if callable(c.cell_contents)]
-    expected = jax_result(lambda: jax.tree.leaves(run(jax)), run, made)
+    functions = [c.cell_contents for c in run.__closure__ or () if callable(c.cell_contents)]
+    expected = jax_result(lambda: jax.tree.leaves(run(jax)), run, functions)
     for g, w in zip(leaves(run(accnp)), leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)
@@ -139,10 +139,10 @@ def test_pbroadcast_with_another_axis_around() -> None:
         return accnp.lax.pbroadcast(x, "i", 1)
 
     wide = np.stack([M, M[::-1]])
-    got = accnp.vmap(accnp.vmap(f, axis_name="i"))(wide)
-    np.testing.assert_array_equal(got, np.broadcast_to(wide[:, 1:2], wide.shape))
-    slope = accnp.grad(lambda v: (accnp.vmap(f, axis_name="i")(v) * M).sum())(M)
-    np.testing.assert_array_equal(slope, np.stack([M[0] * 0, M.sum(0), M[0] * 0]))
+    actual = accnp.vmap(accnp.vmap(f, axis_name="i"))(wide)
+    np.testing.assert_array_equal(actual, np.broadcast_to(wide[:, 1:2], wide.shape))
+    gradient = accnp.grad(lambda v: (accnp.vmap(f, axis_name="i")(v) * M).sum())(M)
+    np.testing.assert_array_equal(gradient, np.stack([M[0] * 0, M.sum(0), M[0] * 0]))
     inside = accnp.vmap(accnp.grad(lambda x: (f(x) * 3).sum()), axis_name="i")(M)
     np.testing.assert_array_equal(inside, np.stack([M[0] * 0, M[0] * 0 + 9, M[0] * 0]))
 
@@ -200,11 +200,11 @@ def test_two_axis_names_where_jax_supports_none() -> None:
 def test_derivative_of_an_extreme(function: str) -> None:
     """jax has none; it is that of the maximum of an array, shared where several reach it."""
     x = np.asarray([1.0, 4.0, 4.0, 1.0], np.float32)
-    fold = getattr(accnp.lax, function)
+    reduction = getattr(accnp.lax, function)
     plain = {"pmax": accnp.max, "pmin": accnp.min}[function]
-    actual = accnp.grad(lambda v: (accnp.vmap(lambda a: fold(a, "i"), axis_name="i")(v) * x).sum())(
-        x
-    )
+    actual = accnp.grad(
+        lambda v: (accnp.vmap(lambda a: reduction(a, "i"), axis_name="i")(v) * x).sum()
+    )(x)
     expected = accnp.grad(lambda v: (plain(v) * x).sum())(x)
     np.testing.assert_allclose(actual, expected)
 

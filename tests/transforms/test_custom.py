@@ -124,9 +124,9 @@ def test_custom_vjp_trees_and_branches() -> None:
         return {"a": ct["out"] * p["b"], "b": None}, None
 
     g.defvjp(fwd, bwd)
-    slope = jnp.grad(lambda p: g(p, 1)["out"])({"a": 2.0, "b": 5.0})
-    assert float(slope["a"]) == 5.0
-    assert float(slope["b"]) == 0.0
+    gradient = jnp.grad(lambda p: g(p, 1)["out"])({"a": 2.0, "b": 5.0})
+    assert float(gradient["a"]) == 5.0
+    assert float(gradient["b"]) == 0.0
 
 
 def test_custom_gradient() -> None:
@@ -174,5 +174,5 @@ def test_jaxprs_of_rules_that_call_their_function_on_tangents(lib):
         (lambda x: lib.linear_transpose(double, x)(x)[0], [0, 2, 4]),
     ):
         closed = lib.make_jaxpr(f)(x)
-        got = lib.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
-        np.testing.assert_allclose(got, expected)
+        actual = lib.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+        np.testing.assert_allclose(actual, expected)

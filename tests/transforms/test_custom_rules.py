@@ -389,11 +389,11 @@ def test_symbolic_zeros_describe_themselves() -> None:
     assert repr(seen[2]) == "SymbolicZero"
     zero = SymbolicZero.from_primal_value(X)
     assert (zero.shape, zero.ndim, zero.size) == ((3,), 1, 3)
-    made = accnp.custom_derivatives.zero_from_primal({"a": X, "b": 3}, symbolic_zeros=True)
-    assert [type(v) for v in made.values()] == [SymbolicZero, SymbolicZero]
-    made = accnp.custom_derivatives.zero_from_primal({"a": X, "b": 3})
-    assert made["a"].tolist() == [0, 0, 0]
-    assert made["b"].dtype == accnp.float0
+    zeros = accnp.custom_derivatives.zero_from_primal({"a": X, "b": 3}, symbolic_zeros=True)
+    assert [type(v) for v in zeros.values()] == [SymbolicZero, SymbolicZero]
+    zeros = accnp.custom_derivatives.zero_from_primal({"a": X, "b": 3})
+    assert zeros["a"].tolist() == [0, 0, 0]
+    assert zeros["b"].dtype == accnp.float0
 
 
 def test_primal_records() -> None:
@@ -460,9 +460,9 @@ def _told(m: Any, n: Any) -> Any:
     ],
 )
 def test_gradients_of_python_numbers_are_weak_where_jaxs_are(run: Callable[..., Any]) -> None:
-    found, expected = run(accnp, jnp), run(jax, jax.numpy)
-    assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
-    assert float(found) == pytest.approx(float(expected))
+    actual, expected = run(accnp, jnp), run(jax, jax.numpy)
+    assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
+    assert float(actual) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("lib", [jax, accnp], ids=["jax", "accnp"])

@@ -173,11 +173,11 @@ def test_no_reverse_mode(derivative: Derivative, linear: bool) -> None:
 def test_partially_batched_arguments() -> None:
     """One primal is mapped without its tangent, another one with it: the result has one axis."""
     f = function(accnp, [])
-    value, slope = accnp.vmap(
+    value, gradient = accnp.vmap(
         lambda x, y, u: accnp.jvp(f, (x, y), (np.float32(1), u)), in_axes=(0, 0, 0)
     )(V, V, V)
     np.testing.assert_allclose(value, np.cos(V) * V * 10, rtol=1e-5)
-    np.testing.assert_allclose(slope, 10 * (np.cos(V) - np.sin(V)) * V, rtol=1e-5)
+    np.testing.assert_allclose(gradient, 10 * (np.cos(V) - np.sin(V)) * V, rtol=1e-5)
 
 
 def tree_function(m: Any, log: Log) -> Any:
@@ -215,13 +215,13 @@ def test_a_rule_set_through_a_function_with_derivatives(outer: str) -> None:
 def test_trees(axes: Any) -> None:
     tree = {k: V if axis == 0 else np.float32(2) for k, axis in axes.items()}
     out_axes = {"s": 0, "c": None}
-    found = []
+    outcomes = []
     for m in (jax, accnp):
         log: Log = []
         g = tree_function(m, log)
-        found.append((leaves(m.vmap(g, (axes,), out_axes)(tree)), str(log)))
-    assert found[0][1] == found[1][1]
-    for w, g in zip(found[0][0], found[1][0], strict=True):
+        outcomes.append((leaves(m.vmap(g, (axes,), out_axes)(tree)), str(log)))
+    assert outcomes[0][1] == outcomes[1][1]
+    for w, g in zip(outcomes[0][0], outcomes[1][0], strict=True):
         np.testing.assert_allclose(g, w)
 
 
@@ -278,12 +278,12 @@ def test_wrong_rules(rule: Any, error: type[Exception], text: str) -> None:
 )
 def test_results_of_another_type(rule: Any) -> None:
     """As in jax, a rule may return other shapes and dtypes than the function."""
-    found = []
+    results = []
     for m in (jax, accnp):
         f = m.custom_batching.custom_vmap(lambda x: x)
         f.def_vmap(rule)
-        found.append([np.asarray(g(V)) for g in (m.vmap(f), m.jit(m.vmap(f)), m.vmap(m.jit(f)))])
-    for w, g in zip(*found, strict=True):
+        results.append([np.asarray(g(V)) for g in (m.vmap(f), m.jit(m.vmap(f)), m.vmap(m.jit(f)))])
+    for w, g in zip(*results, strict=True):
         np.testing.assert_array_equal(g, w)
         assert g.dtype == w.dtype
 

@@ -71,9 +71,9 @@ def test_no_rule_names_the_op() -> None:
 def test_float0() -> None:
     x = np.arange(3)
     for m in (jnp, jax):
-        slope = m.grad(lambda i, m=m: m.numpy.sum(i) * 1.0, allow_int=True)(x)
-        assert slope.dtype == jax.dtypes.float0
-        assert slope.shape == (3,)
+        gradient = m.grad(lambda i, m=m: m.numpy.sum(i) * 1.0, allow_int=True)(x)
+        assert gradient.dtype == jax.dtypes.float0
+        assert gradient.shape == (3,)
         assert m.dtypes.float0 == jax.dtypes.float0
     zero = np.zeros(3, jax.dtypes.float0)
     y, t = jnp.jvp(lambda i, v: (i * 2, i * v), (x, 2.0), (zero, 1.0))

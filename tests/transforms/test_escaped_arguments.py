@@ -84,13 +84,13 @@ def test_escaped_arguments_of_inner_derivative(around: str) -> None:
 def test_returned_values_stay_valid() -> None:
     """Identities, and arguments that come back as auxiliary data, are values of their own."""
     for m in BOTH:
-        kept: list[Any] = []
+        leaked: list[Any] = []
 
-        def f(x: Any, kept: list[Any] = kept) -> Any:
+        def f(x: Any, kept: list[Any] = leaked) -> Any:
             kept.append(x)
             return x * 2, {"x": x}
 
-        found = [
+        values = [
             m.grad(f, has_aux=True)(3.0)[1]["x"],
             m.value_and_grad(f, has_aux=True)(3.0)[0][1]["x"],
             m.vjp(f, 3.0, has_aux=True)[2]["x"],
@@ -102,14 +102,14 @@ def test_returned_values_stay_valid() -> None:
             m.jvp(lambda x: x, (3.0,), (1.0,))[0],
             m.linearize(lambda x: x, 3.0)[0],
         ]
-        assert [float(x + 1) for x in found] == [4.0] * len(found)
+        assert [float(x + 1) for x in values] == [4.0] * len(values)
 
 
 def test_outer_arguments_stay_valid() -> None:
     def run(m: Any) -> float:
         x = m.numpy.asarray(3.0)
-        kept = []
-        m.grad(lambda y: (kept.append(x), y * x)[1])(2.0)
-        return float(kept[0] + x)
+        leaked = []
+        m.grad(lambda y: (leaked.append(x), y * x)[1])(2.0)
+        return float(leaked[0] + x)
 
     assert run(accnp) == run(jax) == 6.0

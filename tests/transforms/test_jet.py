@@ -52,19 +52,19 @@ def test_terms_match_jax(name):
 
 def test_several_arguments_and_orders():
     for order in range(4):
-        given = ((0.5, POINT), ([0.5, 0.2, 0.1][:order], TERMS[:order]))
+        series = ((0.5, POINT), ([0.5, 0.2, 0.1][:order], TERMS[:order]))
 
         def f(j, s, x):
             return j.numpy.exp(s * x).sum(), s
 
-        ours = jet(lambda *xs: f(accnp, *xs), *given)
-        close(ours, jax.experimental.jet.jet(lambda *xs: f(jax, *xs), *given))
+        ours = jet(lambda *xs: f(accnp, *xs), *series)
+        close(ours, jax.experimental.jet.jet(lambda *xs: f(jax, *xs), *series))
 
 
 def test_coefficients_of_the_series():
-    given = ((0.3,), ((1.0, 0.5, 0.25),))
-    ours = jet(accnp.sin, *given, factorial_scaled=False)
-    close(ours, jax.experimental.jet.jet(jax.numpy.sin, *given, factorial_scaled=False))
+    series = ((0.3,), ((1.0, 0.5, 0.25),))
+    ours = jet(accnp.sin, *series, factorial_scaled=False)
+    close(ours, jax.experimental.jet.jet(jax.numpy.sin, *series, factorial_scaled=False))
 
 
 @pytest.mark.parametrize(

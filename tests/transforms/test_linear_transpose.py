@@ -32,28 +32,28 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_integers(name):
     make, primals, ct = FUNCTIONS[name]
-    found, expected = [], []
-    for m, out in ((accnp, found), (jax, expected)):
-        given = jax.tree.map(m.numpy.asarray, primals)
+    actual, expected = [], []
+    for m, out in ((accnp, actual), (jax, expected)):
+        arguments = jax.tree.map(m.numpy.asarray, primals)
         cts = jax.tree.map(m.numpy.asarray, ct)
-        out += m.linear_transpose(make(m), *given)(cts)
-    for a, b in zip(found, expected, strict=True):
+        out += m.linear_transpose(make(m), *arguments)(cts)
+    for a, b in zip(actual, expected, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 def test_a_weak_integer_has_a_weak_cotangent():
-    (found,) = accnp.linear_transpose(lambda x: 2 * x, 1)(3)
-    assert (int(found), found.weak_type) == (6, True)
+    (cotangent,) = accnp.linear_transpose(lambda x: 2 * x, 1)(3)
+    assert (int(cotangent), cotangent.weak_type) == (6, True)
 
 
 def test_products():
     """Here jax has no cotangent but float0."""
     a = np.arange(6, dtype=np.int32).reshape(2, 3)
-    (found,) = accnp.linear_transpose(lambda x: accnp.lax.dot(a, x), ROW)(
+    (cotangent,) = accnp.linear_transpose(lambda x: accnp.lax.dot(a, x), ROW)(
         np.array([1, 2], np.int32)
     )
-    np.testing.assert_array_equal(np.asarray(found), a.T @ [1, 2])
+    np.testing.assert_array_equal(np.asarray(cotangent), a.T @ [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_nonlinear_functions_are_refused(f):
 
 def test_a_transpose_can_be_returned_from_jit():
     make = accnp.jit(lambda f, x: accnp.linear_transpose(f, x), static_argnums=0)
-    (found,) = make(lambda x: 2.0 * x, 1.0)(3.0)
-    assert float(found) == 6.0
+    (cotangent,) = make(lambda x: 2.0 * x, 1.0)(3.0)
+    assert float(cotangent) == 6.0
 
 
 @pytest.mark.parametrize("values", [([True],), ([True], [1])])
@@ -94,7 +94,7 @@ def test_weak_types_follow_the_cotangent() -> None:
         (1, 3, True),
         (1.0, accnp.numpy.float32(3), False),
     ]
-    for given, ct, weak in cases:
-        (back,) = accnp.linear_transpose(lambda x: x * 3, given)(ct)
+    for primal, ct, weak in cases:
+        (back,) = accnp.linear_transpose(lambda x: x * 3, primal)(ct)
         assert back == 9
         assert back.weak_type is weak

@@ -127,13 +127,13 @@ def test_derivatives_of_switch():
     def of_batch(x, y):
         return accnp.vmap(loss)(x, y, k, i).sum()
 
-    found = accnp.grad(of_batch, (0, 1))(x, y)
+    gradients = accnp.grad(of_batch, (0, 1))(x, y)
     rows = [accnp.grad(loss, (0, 1))(*row) for row in zip(x, y, k, i, strict=True)]
-    for a, b in zip(found, zip(*rows, strict=True), strict=True):
+    for a, b in zip(gradients, zip(*rows, strict=True), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.stack(b), rtol=1e-6, atol=1e-6)
     t = np.ones_like(x)
     pushed = accnp.jvp(of_batch, (x, y), (t, t))[1]
-    expected = sum(np.asarray(g).sum() for g in found)
+    expected = sum(np.asarray(g).sum() for g in gradients)
     np.testing.assert_allclose(np.asarray(pushed), expected, rtol=1e-5)
 
 
@@ -142,19 +142,19 @@ def test_the_derivative_of_a_branch_that_is_not_taken_does_not_matter():
         return lax.cond(x[0] > 0, lambda x: x.at[i].set(jnp.sqrt(x[0])), lambda x: x, x).sum()
 
     x = np.array([[0.0, 1.0], [4.0, 1.0]], np.float32)
-    found = accnp.grad(lambda x: accnp.vmap(f)(x, np.array([1, 1])).sum())(x)
-    np.testing.assert_array_equal(np.asarray(found), [[1, 1], [1.25, 0]])
+    gradient = accnp.grad(lambda x: accnp.vmap(f)(x, np.array([1, 1])).sum())(x)
+    np.testing.assert_array_equal(np.asarray(gradient), [[1, 1], [1.25, 0]])
 
 
 def choices(jaxpr, shape):
     """How many arrays of a shape are chosen element by element in a program and those within."""
-    found = 0
+    count = 0
     for equation in jaxpr.eqns:
         shapes = [v.aval.shape for v in equation.outvars]
-        found += equation.primitive.name == "select_n" and shape in shapes
+        count += equation.primitive.name == "select_n" and shape in shapes
         for inner in accnp.core.jaxprs_in_params(equation.params):
-            found += choices(inner, shape)
-    return found
+            count += choices(inner, shape)
+    return count
 
 
 def test_a_buffer_is_written_to_and_not_copied():

@@ -31,8 +31,8 @@ def test_loop_on_a_value() -> None:
             x = x / 2
         return x
 
-    value, slope = jnp.value_and_grad(halve)(12.0)
-    assert (float(value), float(slope)) == (0.75, 0.0625)
+    value, gradient = jnp.value_and_grad(halve)(12.0)
+    assert (float(value), float(gradient)) == (0.75, 0.0625)
 
 
 def test_reading_values_inside_derivatives() -> None:
@@ -45,8 +45,8 @@ def test_reading_values_inside_derivatives() -> None:
         seen.append(np.asarray(z).sum())
         return z.sum()
 
-    slope = jnp.grad(g)(jnp.array([0.0, 1.0]))
-    np.testing.assert_allclose(slope, 2 * np.exp([0, 2]), rtol=1e-6)
+    gradient = jnp.grad(g)(jnp.array([0.0, 1.0]))
+    np.testing.assert_allclose(gradient, 2 * np.exp([0, 2]), rtol=1e-6)
     assert seen[0] == 1.0
     assert len(seen) == 2
 
@@ -71,12 +71,12 @@ def test_closed_over_tracers() -> None:
 
 
 def test_results_outlive_the_trace() -> None:
-    value, slope = jnp.value_and_grad(lambda x: (x * x).sum())(jnp.arange(3.0))
-    print(value, slope)
-    again = jnp.jit(lambda z: z + value + slope)(jnp.ones(3))
+    value, gradient = jnp.value_and_grad(lambda x: (x * x).sum())(jnp.arange(3.0))
+    print(value, gradient)
+    again = jnp.jit(lambda z: z + value + gradient)(jnp.ones(3))
     np.testing.assert_allclose(again, [6.0, 8.0, 10.0])
-    both = jnp.grad(lambda z: (z * slope).sum() + value)(jnp.ones(3))
-    np.testing.assert_allclose(both, slope)
+    both = jnp.grad(lambda z: (z * gradient).sum() + value)(jnp.ones(3))
+    np.testing.assert_allclose(both, gradient)
     mapped = jnp.vmap(lambda z: z * value)(jnp.ones(2))
     np.testing.assert_allclose(mapped, [5.0, 5.0])
 
@@ -103,29 +103,29 @@ def test_linear_map_under_transformations() -> None:
 
 
 def test_leaked_tracer_becomes_a_value() -> None:
-    kept = []
+    leaked = []
 
     def g(x: Any) -> Any:
-        kept.append(x * 2)
+        leaked.append(x * 2)
         return x.sum()
 
     jnp.grad(g)(jnp.ones(2))
-    np.testing.assert_allclose(kept[0], [2.0, 2.0])
+    np.testing.assert_allclose(leaked[0], [2.0, 2.0])
 
 
 def test_leaked_example_is_an_error() -> None:
-    kept = []
-    jnp.vmap(lambda x: kept.append(x * 2) or x)(jnp.ones(2))
+    leaked = []
+    jnp.vmap(lambda x: leaked.append(x * 2) or x)(jnp.ones(2))
     with pytest.raises(errors.UnexpectedTracerError):
-        kept[0] + 1
+        leaked[0] + 1
 
 
-def keeps(kept: list[Any], m: Any) -> Any:
+def keeps(leaked: list[Any], m: Any) -> Any:
     """A function that keeps what it made without its argument: flows of flowjax do."""
 
     def f(x):
-        kept.append(m.numpy.arange(3.0) * 2)
-        return x + kept[-1].sum()
+        leaked.append(m.numpy.arange(3.0) * 2)
+        return x + leaked[-1].sum()
 
     return f
 
@@ -153,10 +153,10 @@ USES = {
 def test_batch_independent_values_outlive_vmap(way: str, use: str) -> None:
     answers = []
     for m in (jnp, jax):
-        kept: list[Any] = []
-        KEPT[way](keeps(kept, m), m)
+        leaked: list[Any] = []
+        KEPT[way](keeps(leaked, m), m)
         try:
-            answers.append(np.asarray(USES[use](kept[0], m)).tolist())
+            answers.append(np.asarray(USES[use](leaked[0], m)).tolist())
         except (m.errors.UnexpectedTracerError, m.errors.TracerArrayConversionError):
             answers.append("refused")
     assert answers[0] == answers[1]
@@ -164,10 +164,10 @@ def test_batch_independent_values_outlive_vmap(way: str, use: str) -> None:
 
 def test_values_that_outlive_vmap_belong_to_the_outer_trace() -> None:
     def f(y: Any) -> Any:
-        kept: list[Any] = []
-        jnp.vmap(lambda x: kept.append(y * 2) or x)(jnp.ones(2))
-        inner.append(kept[0])
-        return kept[0] * y
+        leaked: list[Any] = []
+        jnp.vmap(lambda x: leaked.append(y * 2) or x)(jnp.ones(2))
+        inner.append(leaked[0])
+        return leaked[0] * y
 
     inner: list[Any] = []
     assert float(jnp.jit(f)(3.0)) == 18
@@ -211,10 +211,10 @@ def test_training_step() -> None:
 
     @jnp.jit
     def step(w: Any) -> Any:
-        loss, slope = jnp.value_and_grad(
+        loss, gradient = jnp.value_and_grad(
             lambda w: jnp.mean(jnp.square((data * w).sum(1) - data @ truth))
         )(w)
-        return w - 0.1 * slope, loss
+        return w - 0.1 * gradient, loss
 
     w = jnp.zeros(3)
     for _ in range(200):

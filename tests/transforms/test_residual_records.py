@@ -43,9 +43,9 @@ def records(m: Any, name: str, caplog: pytest.LogCaptureFixture) -> list[tuple[s
     """Levels and lines of the records, without places in files."""
     caplog.clear()
     PROGRAMS[name](m)
-    found = [r for r in caplog.records if r.getMessage().startswith("remat-decorated")]
+    matching = [r for r in caplog.records if r.getMessage().startswith("remat-decorated")]
     return [
-        (r.levelname, [s.split(" from /")[0] for s in r.getMessage().split("\n")]) for r in found
+        (r.levelname, [s.split(" from /")[0] for s in r.getMessage().split("\n")]) for r in matching
     ]
 
 

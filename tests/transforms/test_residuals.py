@@ -14,13 +14,15 @@ W = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 def scans(f, *args):
     """The scans of a function's gradient: (reverse, types of the carry, of the rows it gives)."""
-    found = []
+    shapes = []
     for eqn in jnp.make_jaxpr(jnp.grad(f, tuple(range(len(args)))))(*args).jaxpr.eqns:
         if eqn.primitive.name == "scan":
             p, n = eqn.params, eqn.params["num_carry"]
             avals = [v.aval for v in eqn.outvars]
-            found.append((p["reverse"], [a.shape for a in avals[:n]], [a.shape for a in avals[n:]]))
-    return found
+            shapes.append(
+                (p["reverse"], [a.shape for a in avals[:n]], [a.shape for a in avals[n:]])
+            )
+    return shapes
 
 
 def kept(f, *args):

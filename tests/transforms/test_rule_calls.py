@@ -54,16 +54,16 @@ CASES += [("jvp", name) for name in FORWARD]
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_only_rules_run_where_a_derivative_is_taken(kind, name):
     seen: list[str] = []
-    found = {**TRANSFORMED, **FORWARD}[name](sine(kind, seen))
-    np.testing.assert_allclose(found, np.cos(1.0), rtol=1e-6)
+    derivative = {**TRANSFORMED, **FORWARD}[name](sine(kind, seen))
+    np.testing.assert_allclose(derivative, np.cos(1.0), rtol=1e-6)
     assert "primal" not in seen
 
 
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 def test_second_derivatives_run_no_primal(kind):
     seen: list[str] = []
-    found = jax.grad(jax.grad(sine(kind, seen)))(1.0)
-    np.testing.assert_allclose(found, -np.sin(1.0), rtol=1e-6)
+    derivative = jax.grad(jax.grad(sine(kind, seen)))(1.0)
+    np.testing.assert_allclose(derivative, -np.sin(1.0), rtol=1e-6)
     assert "primal" not in seen
 
 
@@ -106,9 +106,9 @@ def test_rules_run_with_the_types_of_the_call():
         with jax.enable_x64():
             return f(jnp.array(x, jnp.float64))
 
-    found = jax.grad(g)(5.0)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, np.sin(5.0), rtol=1e-6)
+    gradient = jax.grad(g)(5.0)
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, np.sin(5.0), rtol=1e-6)
 
 
 def test_traced_values_are_no_nondiff_argnums_of_custom_vjp():

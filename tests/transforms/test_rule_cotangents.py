@@ -45,13 +45,13 @@ PROGRAMS: dict[str, Program] = {
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_another_dtype_is_handed_on(name: str, dtype: str) -> None:
-    found = []
+    gradients = []
     for m in BOTH:
         x = m.numpy.array([1.0, 2.0], "bfloat16")
         (leaf,) = jax.tree.leaves(PROGRAMS[name](m, widened(m, dtype), x))
-        found.append((leaf.dtype.name, np.asarray(leaf.astype("complex64"))))
-    np.testing.assert_array_equal(found[1][1], found[0][1])
-    assert found[1][0] == found[0][0]
+        gradients.append((leaf.dtype.name, np.asarray(leaf.astype("complex64"))))
+    np.testing.assert_array_equal(gradients[1][1], gradients[0][1])
+    assert gradients[1][0] == gradients[0][0]
 
 
 @pytest.mark.parametrize(

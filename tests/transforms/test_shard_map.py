@@ -17,10 +17,10 @@ import accnp
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_shard_map_matches_jax(name: str) -> None:
-    wanted = jax.tree.leaves(PROGRAMS[name](jax, jax.P))
-    found = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
-    assert len(found) == len(wanted)
-    for f, w in zip(found, wanted, strict=True):
+    expected = jax.tree.leaves(PROGRAMS[name](jax, jax.P))
+    actual = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
+    assert len(actual) == len(expected)
+    for f, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(np.asarray(f), np.asarray(w), rtol=1e-5, atol=1e-6)
         assert (f.shape, f.dtype) == (w.shape, w.dtype)
         if "gradient" not in name and "vmap" not in name and name != "some axes":
@@ -114,10 +114,10 @@ def test_meshes_in_use() -> None:
 def test_shardings_report_shard_positions() -> None:
     for spec in (("a",), (None, "b"), ("b", "a"), (("a", "b"),), ()):
         theirs, ours = (m.NamedSharding(mesh(m, 2, 2), m.P(*spec)) for m in (jax, accnp))
-        wanted, found = (
+        expected, actual = (
             {d.id: i for d, i in s.devices_indices_map((8, 4)).items()} for s in (theirs, ours)
         )  # fmt: skip
-        assert found == wanted
+        assert actual == expected
         assert ours.shard_shape((8, 4)) == theirs.shard_shape((8, 4))
         assert ours.is_fully_replicated == theirs.is_fully_replicated
     one = accnp.NamedSharding(mesh(accnp, 2, 2), accnp.P(("a", "b")))

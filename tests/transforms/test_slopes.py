@@ -43,10 +43,10 @@ CASES = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name, dtype):
-    f, slope, at = CASES[name]
+    f, reference, at = CASES[name]
     x = np.array(at, dtype)
     with mp.workprec(2000):
-        expected = [float(slope(mpf(float(v)))) for v in x]
+        expected = [float(reference(mpf(float(v)))) for v in x]
     with jnp.enable_x64(dtype == np.float64):
         actual = np.asarray(jnp.vmap(jnp.grad(f))(jnp.array(x)))
     np.testing.assert_allclose(actual, expected, rtol=16 * np.finfo(dtype).eps)
@@ -71,8 +71,8 @@ def test_rises_of_digamma_lose_no_digits():
             pairs = [(mp.digamma(mpf(v) + mpf(h)), mp.digamma(mpf(v))) for v in x.tolist()]
             expected = [float(a - b) for a, b in pairs]
         with jnp.enable_x64(True):
-            slopes = jnp.vmap(jnp.grad(lambda v, h=h: sp.betaln(h, v)))
-            actual = -np.asarray(slopes(jnp.array(x)))
+            gradients = jnp.vmap(jnp.grad(lambda v, h=h: sp.betaln(h, v)))
+            actual = -np.asarray(gradients(jnp.array(x)))
         np.testing.assert_allclose(actual, expected, rtol=4e-15)
 
 
@@ -110,11 +110,11 @@ def test_derivatives_of_entropies_at_the_borders(name, rows):
 @pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 10.0, 14.0, 38.0])
 def test_second_derivative_of_log_ndtr(x):
     """nan from 14 on in float32: the slope of a quotient whose square overflows."""
-    found = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
+    actual = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
     with mp.workdps(60):
         s = mp.npdf(mp.mpf(x)) / mp.ncdf(mp.mpf(x))
         expected = float(-s * (x + s))
-    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=1e-41)
+    np.testing.assert_allclose(actual, expected, rtol=3e-5, atol=1e-41)
 
 
 def test_second_derivative_of_ndtri_in_the_middle():
@@ -127,10 +127,10 @@ def test_derivatives_of_activations_in_halves_are_rounded_once(name, dtype):
     """Their terms cancel: at 3.5 the second slope of gelu was 0 for -0.0085."""
     f = getattr(jnp.nn, name)
     for x in (-1.25, 0.5, 2.5, 3.5):
-        for slope in (jnp.grad(f), jnp.grad(jnp.grad(f))):
-            found, expected = slope(jnp.asarray(x, dtype=dtype)), slope(np.float32(x))
+        for derivative in (jnp.grad(f), jnp.grad(jnp.grad(f))):
+            actual, expected = derivative(jnp.asarray(x, dtype=dtype)), derivative(np.float32(x))
             eps = float(jnp.finfo(dtype).eps)
-            np.testing.assert_allclose(np.float32(found), np.float32(expected), rtol=0.6 * eps)
+            np.testing.assert_allclose(np.float32(actual), np.float32(expected), rtol=0.6 * eps)
 
 
 @pytest.mark.parametrize("at", [(2.0, 2.0), (-0.5, 0.5), (3.0, -4.0), (1.0, 0.0)])
@@ -139,13 +139,13 @@ def test_second_derivatives_of_hypot(at):
     a, b = at
     h = np.hypot(a, b)
     expected = np.array([[b * b, -a * b], [-a * b, a * a]]) / h**3
-    found = jnp.hessian(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    actual = jnp.hessian(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
     first = jnp.grad(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
     np.testing.assert_allclose(first, np.array(at) / h, rtol=1e-6)
 
 
 def test_second_and_third_derivative_of_spence_at_one():
-    slope = jnp.grad(jnp.grad(sp.spence))
-    assert float(slope(1.0)) == 0.5
-    np.testing.assert_allclose(jnp.grad(slope)(1.0), -2 / 3, rtol=1e-6)
+    second = jnp.grad(jnp.grad(sp.spence))
+    assert float(second(1.0)) == 0.5
+    np.testing.assert_allclose(jnp.grad(second)(1.0), -2 / 3, rtol=1e-6)

@@ -40,11 +40,11 @@ def text(x: Any) -> Any:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_residuals(name: str) -> None:
     make, args = FUNCTIONS[name]
-    found = []
+    outcomes = []
     for m in BOTH:
         arrays = jax.tree.map(m.numpy.asarray, args)
         pull = m.vjp(make(m), *arrays)[1]
-        found.append(
+        outcomes.append(
             (
                 text(pull.args_res),
                 text(pull.opaque_residuals),
@@ -52,16 +52,16 @@ def test_residuals(name: str) -> None:
             )
         )
         assert str(pull.in_tree) == str(m.tree.structure(arrays))
-    assert found[0][:2] == found[1][:2]
+    assert outcomes[0][:2] == outcomes[1][:2]
 
 
 def test_residuals_can_be_replaced() -> None:
     for m in BOTH:
         y, pull = m.vjp(lambda x, y: x * y, m.numpy.asarray(X), m.numpy.asarray(W))
-        kept = list(pull.args_res)
+        residuals = list(pull.args_res)
         pull.args_res[1] = m.numpy.ones(3) * 10
         np.testing.assert_array_equal(pull(m.numpy.ones(3))[0], [10, 10, 10])
-        pull.args_res = kept
+        pull.args_res = residuals
         np.testing.assert_array_equal(pull(m.numpy.ones(3))[0], W)
         again = m.jit(lambda pull, ct: pull(ct))(pull, y)
         np.testing.assert_array_equal(again[1], X * y)
@@ -80,15 +80,15 @@ def test_a_copy_with_other_residuals() -> None:
 
 
 def test_sums_in_references() -> None:
-    found = []
+    sums = []
     for m in BOTH:
         first, second = m.new_ref(m.numpy.ones(3)), m.new_ref(m.numpy.zeros(3))
         _, pull = m.vjp(lambda d: d["a"] * d["b"], {"a": m.numpy.asarray(X), "b": W})
         for _ in range(2):
             (out,) = pull.with_refs({"a": first, "b": second})(m.numpy.ones(3))
         assert [type(x).__name__ for x in out.values()] == ["GradRef", "GradRef"]
-        found.append([np.asarray(first[...]), np.asarray(second[...])])
-    np.testing.assert_array_equal(found[0], found[1])
+        sums.append([np.asarray(first[...]), np.asarray(second[...])])
+    np.testing.assert_array_equal(sums[0], sums[1])
 
 
 def test_some_in_references() -> None:

@@ -335,8 +335,8 @@ UNMAPPED = {
 def test_unmapped_values_are_concrete(name):
     """As in jax, where `vmap` alone traces nothing else than what is mapped."""
     fn, xs = UNMAPPED[name], np.arange(3.0, dtype=np.float32)
-    got = accnp.vmap(fn, (0, None))(xs, jnp.asarray(2))
-    np.testing.assert_array_equal(got, [fn(x, jnp.asarray(2)) for x in xs])
+    actual = accnp.vmap(fn, (0, None))(xs, jnp.asarray(2))
+    np.testing.assert_array_equal(actual, [fn(x, jnp.asarray(2)) for x in xs])
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,12 @@ def test_axes(data: Any) -> None:
 
     ranks = [x.ndim - (a is not None), x.ndim + y.ndim - (a is not None) - (b is not None)]
     out = tuple([data.draw(st.integers(-r - 1, r), "out") for r in ranks])
-    got = accnp.vmap(lambda u, v: one(accnp, u, v), (a, b), out, axis_size=n)(x, y)
+    actual = accnp.vmap(lambda u, v: one(accnp, u, v), (a, b), out, axis_size=n)(x, y)
     rows = [
         one(np, x if a is None else x.take(i, a), y if b is None else y.take(i, b))
         for i in range(n)
     ]
-    for g, column, axis in zip(got, zip(*rows, strict=True), out, strict=True):
+    for g, column, axis in zip(actual, zip(*rows, strict=True), out, strict=True):
         np.testing.assert_allclose(g, np.stack(column, axis), rtol=1e-5)
 
 
@@ -65,10 +65,10 @@ def test_reductions_in_groups(data: Any) -> None:
     n = data.draw(st.integers(1, 6), "length")
     groups = data.draw(partition(n, False), "groups")
     x = np.random.default_rng(n).normal(size=(n, 2)).astype(np.float32)
-    for name, fold in (("psum", np.sum), ("pmax", np.max), ("pmin", np.min)):
+    for name, reduction in (("psum", np.sum), ("pmax", np.max), ("pmin", np.min)):
         expected = np.empty_like(x)
         for g in groups:
-            expected[g] = fold(x[g], 0)
+            expected[g] = reduction(x[g], 0)
         function = getattr(accnp.lax, name)
         actual = over(lambda v, f=function: f(v, "i", axis_index_groups=groups), x)
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
@@ -96,12 +96,12 @@ def test_exchanges_in_groups(data: Any) -> None:
             exchanged[i] = np.concatenate([x[s][part] for s in g], join)
             scattered[i] = x[g].sum(0)[part]
     lax, by = accnp.lax, {"axis_index_groups": groups, "tiled": True}
-    got = over(lambda v: lax.all_gather(v, "i", axis=join, **by), x)
-    np.testing.assert_array_equal(got, np.stack(gathered))
-    got = over(lambda v: lax.all_to_all(v, "i", split, join, **by), x)
-    np.testing.assert_array_equal(got, np.stack(exchanged))
-    got = over(lambda v: lax.psum_scatter(v, "i", scatter_dimension=split, **by), x)
-    np.testing.assert_allclose(got, np.stack(scattered), rtol=1e-5, atol=1e-6)
+    actual = over(lambda v: lax.all_gather(v, "i", axis=join, **by), x)
+    np.testing.assert_array_equal(actual, np.stack(gathered))
+    actual = over(lambda v: lax.all_to_all(v, "i", split, join, **by), x)
+    np.testing.assert_array_equal(actual, np.stack(exchanged))
+    actual = over(lambda v: lax.psum_scatter(v, "i", scatter_dimension=split, **by), x)
+    np.testing.assert_allclose(actual, np.stack(scattered), rtol=1e-5, atol=1e-6)
 
 
 @SETTINGS
@@ -117,9 +117,9 @@ def test_permutations(data: Any) -> None:
     for a, b in perm:
         expected[b], back[a] = x[a], x[b]
     np.testing.assert_array_equal(over(lambda v: accnp.lax.ppermute(v, "i", perm), x), expected)
-    slope = accnp.grad(
+    gradient = accnp.grad(
         lambda v: (
             accnp.vmap(lambda r: accnp.lax.ppermute(r, "i", perm), axis_name="i")(v) * x
         ).sum()
     )(x)
-    np.testing.assert_array_equal(slope, back)
+    np.testing.assert_array_equal(gradient, back)

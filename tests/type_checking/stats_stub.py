@@ -38,10 +38,10 @@ def class_text(name: str, module: ModuleType) -> str:
         if key.startswith("_") or not callable(function):
             continue
         parameters = inspect.signature(function).parameters.values()
-        given = ", ".join(map(parameter_text, parameters))
-        text = f"    def {key}({given}) -> Array: ..."
+        signature = ", ".join(map(parameter_text, parameters))
+        text = f"    def {key}({signature}) -> Array: ..."
         if len(text) > 100:
-            text = f"    def {key}(\n        {given}\n    ) -> Array: ..."
+            text = f"    def {key}(\n        {signature}\n    ) -> Array: ..."
         lines += ["    @staticmethod", text]
     return "\n".join(lines)
 

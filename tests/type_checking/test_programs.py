@@ -41,26 +41,28 @@ def errors():
     done = subprocess.run(
         [*command, *map(str, PROGRAMS)], capture_output=True, text=True, check=False
     )
-    found = {path.name: [] for path in PROGRAMS}
-    for told in json.loads(done.stdout)["generalDiagnostics"]:
-        if told["severity"] == "error":
-            line = told["range"]["start"]["line"] + 1
-            found[Path(told["file"]).name].append((line, told.get("rule"), told["message"]))
-    return found
+    errors_by_program = {path.name: [] for path in PROGRAMS}
+    for diagnostic in json.loads(done.stdout)["generalDiagnostics"]:
+        if diagnostic["severity"] == "error":
+            line = diagnostic["range"]["start"]["line"] + 1
+            errors_by_program[Path(diagnostic["file"]).name].append(
+                (line, diagnostic.get("rule"), diagnostic["message"])
+            )
+    return errors_by_program
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_errors_are_those_expected(program, errors):
     lines = enumerate(program.read_text().splitlines(), 1)
     expected = {(n, m[1]) for n, line in lines if (m := EXPECTED.search(line))}
-    found = {(line, rule): message for line, rule, message in errors[program.name]}
+    actual = {(line, rule): message for line, rule, message in errors[program.name]}
     unexpected = [
         f"{line}: {rule}: {text}"
-        for (line, rule), text in found.items()
+        for (line, rule), text in actual.items()
         if (line, rule) not in expected
     ]
     assert not unexpected, "\n".join(unexpected)
-    assert not sorted(expected - set(found)), "no error on these lines"
+    assert not sorted(expected - set(actual)), "no error on these lines"
 
 
 def test_mypy_finds_errors_on_the_same_lines():
@@ -73,15 +75,15 @@ def test_mypy_finds_errors_on_the_same_lines():
         text=True,
         check=False,
     )
-    said = [re.match(r"(.*?):(\d+): error: ", line) for line in done.stdout.splitlines()]
-    found = {(Path(m[1]).name, int(m[2])) for m in said if m}
+    matches = [re.match(r"(.*?):(\d+): error: ", line) for line in done.stdout.splitlines()]
+    actual = {(Path(m[1]).name, int(m[2])) for m in matches if m}
     expected = {
         (path.name, n)
         for path in PROGRAMS
         for n, line in enumerate(path.read_text().splitlines(), 1)
         if EXPECTED.search(line)
     }
-    assert found == expected, done.stdout
+    assert actual == expected, done.stdout
 
 
 def test_the_marker_of_typed_packages_is_shipped():
@@ -93,12 +95,12 @@ def test_the_marker_of_typed_packages_is_shipped():
 
 def test_overloads_of_jit_have_all_options():
     options = inspect.signature(accnp.jit).parameters
-    found = get_overloads(inspect.unwrap(accnp.jit))
-    assert len(found) == 2
-    for overload in found:
-        given = inspect.signature(overload).parameters
-        assert list(given) == list(options)
-        assert all(given[name].default == options[name].default for name in list(options)[1:])
+    overloads = get_overloads(inspect.unwrap(accnp.jit))
+    assert len(overloads) == 2
+    for overload in overloads:
+        parameters = inspect.signature(overload).parameters
+        assert list(parameters) == list(options)
+        assert all(parameters[name].default == options[name].default for name in list(options)[1:])
 
 
 # --- what is declared for type checkers alone -----------------------------------------------------
@@ -200,10 +202,10 @@ def test_updates_at_an_index_are_declared_as_they_are():
 )
 def test_types_of_made_functions_are_their_signatures(module, name, made):
     call = declared(module, name)[0]["__call__"]
-    given = list(call.parameters.values())[1:]
+    parameters = list(call.parameters.values())[1:]
     for function in made.split():
         real = inspect.signature(getattr(module, function)).parameters.values()
-        assert [(p.name, p.kind, p.default) for p in given] == [
+        assert [(p.name, p.kind, p.default) for p in parameters] == [
             (p.name, p.kind, p.default) for p in real
         ], function
 

@@ -28,15 +28,15 @@ def check(step, reference):
 
 
 def last_row(shards, i):
-    found = shards[i].copy()
-    found[0] += shards[i - 1][last]
-    return found
+    updated = shards[i].copy()
+    updated[0] += shards[i - 1][last]
+    return updated
 
 
 def column(shards, i):
-    found = shards[i].copy()
-    found[:, 0] += shards[i - 1][:, 3]
-    return found
+    updated = shards[i].copy()
+    updated[:, 0] += shards[i - 1][:, 3]
+    return updated
 
 
 check(lambda c: c.at[0].add(lax.ppermute(c[last], "x", ring)), last_row)

@@ -27,8 +27,8 @@ def whole(y):
     return np.asarray(gather(y))
 
 
-def same(found, expected):
-    for f, w in zip(jnp.tree.leaves(found), jnp.tree.leaves(expected), strict=True):
+def same(actual, expected):
+    for f, w in zip(jnp.tree.leaves(actual), jnp.tree.leaves(expected), strict=True):
         assert np.allclose(whole(f), w, rtol=1e-4, atol=1e-5), (f, w)
 
 

@@ -11,8 +11,8 @@ values = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
 weights = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
 
 
-def check(name, found, expected):
-    np.testing.assert_allclose(gather(found), expected, rtol=1e-5, atol=1e-6, err_msg=name)
+def check(name, actual, expected):
+    np.testing.assert_allclose(gather(actual), expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def check_all(kind):
@@ -58,9 +58,9 @@ def check_all(kind):
     for spec, other in ((("x",), ()), (("x", "y"), ("y",)), ((None, "y"), (None, "x")), ((), ())):
         a = jnp.device_put(values, jnp.NamedSharding(mesh, P(*spec)))
         w = jnp.device_put(weights, jnp.NamedSharding(mesh, P(*other)))
-        for f, want in expected.items():
-            check(f.__name__, f(a, w), want)
-            check(f.__name__, jnp.jit(f)(a, w), want)
+        for f, reference in expected.items():
+            check(f.__name__, f(a, w), reference)
+            check(f.__name__, jnp.jit(f)(a, w), reference)
 
 
 check_all(jnp.sharding.AxisType.Explicit)
