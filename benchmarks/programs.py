@@ -121,11 +121,15 @@ def train_step(m: Any) -> Made:
 def per_example(m: Any) -> Made:
     """The gradient of each of 128 examples, in the weights of a network 64-128-10."""
 
-    def slopes(p: Any, x: Any, labels: Any) -> Any:
+    def gradients(p: Any, x: Any, labels: Any) -> Any:
         gradient = m.grad(lambda p, x, label: _cross_entropy(m, p, x, label))
         return m.vmap(gradient, in_axes=(None, 0, 0))(p, x, labels)
 
-    return slopes, (_network(64, 128, 10), normal(3, 128, 64), np.arange(128, dtype=np.int32) % 10)
+    return gradients, (
+        _network(64, 128, 10),
+        normal(3, 128, 64),
+        np.arange(128, dtype=np.int32) % 10,
+    )
 
 
 def shortest_paths(m: Any) -> Made:

@@ -47,12 +47,12 @@ def _pool(shape: tuple[int, ...], name: str, window: Any, strides: Any) -> Calla
 def _backward(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
     """Gradients of half the sum of squares, with respect to all arguments."""
 
-    def made(m: Any) -> Made:
+    def make_gradient(m: Any) -> Made:
         f, data = make(m)
         argnums = tuple(range(len(data)))
         return m.grad(lambda *xs: m.numpy.sum(f(*xs) ** 2) * 0.5, argnums), data
 
-    return made
+    return make_gradient
 
 
 def _pair(name: str, title: str, make: Callable[[Any], Made], bars: Any = None) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def deferred_imports(tree: ast.Module) -> list[ast.ImportFrom]:
 
 def all_homes(package: Path = PACKAGE) -> dict[str, dict[str, list[str]]]:
     """Return for each public module the modules where its deferred names are defined."""
-    found: dict[str, dict[str, list[str]]] = {}
+    modules: dict[str, dict[str, list[str]]] = {}
     stars: list[tuple[str, str]] = []
     for path in sorted(package.rglob("*.py")):
         source = path.read_text()
@@ -62,19 +62,19 @@ def all_homes(package: Path = PACKAGE) -> dict[str, dict[str, list[str]]]:
                 entry = name if name == alias.name else f"{name}={alias.name}"
                 # A module that is called like a function stands for that function.
                 home = module if node.module == f"{module}.{name}" else node.module
-                found.setdefault(module, {}).setdefault(home, []).append(entry)
+                modules.setdefault(module, {}).setdefault(home, []).append(entry)
     for module, other in stars:
-        own = {entry.split("=")[0] for entries in found[module].values() for entry in entries}
-        for home, entries in found[other].items():
+        own = {entry.split("=")[0] for entries in modules[module].values() for entry in entries}
+        for home, entries in modules[other].items():
             for entry in entries:
                 name = entry.split("=")[0]
                 if name in own:
                     continue
                 # A module of the other package is a name of that package.
-                found[module].setdefault(home, []).append(entry)
+                modules[module].setdefault(home, []).append(entry)
     return {
         module: {home: sorted(set(entries)) for home, entries in sorted(homes.items())}
-        for module, homes in sorted(found.items())
+        for module, homes in sorted(modules.items())
     }
 
 

@@ -51,17 +51,17 @@ def added() -> Iterator[SimpleNamespace]:
     element, reduction, cases, functions = blocks()
     scope: dict[str, Any] = {"real": real, "o": o, "wrap": wrap, "inexact": inexact}
     scope |= {"api_boundary": api_boundary, "ArrayLike": ArrayLike, "Array": Array}
-    made: list[Case] = []
+    recorded_cases: list[Case] = []
 
     def add(op: str, *inputs: np.ndarray, **more: Any) -> None:
-        made.append(Case(op, inputs, **more))
+        recorded_cases.append(Case(op, inputs, **more))
 
     try:
         exec(element, {**vars(elementwise)})
         exec(reduction, {**vars(reduce), "q": elementwise.q, "Combine": Combine})
         exec(cases, {**scope, "add": add})
         exec(functions, scope)
-        yield SimpleNamespace(cases=made, **{name: scope[name] for name in NAMES})
+        yield SimpleNamespace(cases=recorded_cases, **{name: scope[name] for name in NAMES})
     finally:
         for name in NAMES:
             OPS.pop(name, None)

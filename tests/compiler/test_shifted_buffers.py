@@ -129,8 +129,8 @@ for m in range(1, 60):
             steps = (0, rows) if text == ROWS else (0, m)
             launched(address, kernel, arrays, {"m": m, "s0": m, "t0": m + 2}, steps)
             y = x.reshape(rows, m + 2)
-            want = (y[:, :-2] + y[:, 2:]) - y[:, 1:-1] * y[:, :-2]
-            assert np.array_equal(out[:rows * m], want.ravel()) and not out[rows * m:].any()
+            expected = (y[:, :-2] + y[:, 2:]) - y[:, 1:-1] * y[:, :-2]
+            assert np.array_equal(out[:rows * m], expected.ravel()) and not out[rows * m:].any()
 print("done")
 """
 

@@ -169,13 +169,13 @@ def test_threads_read_one_pending_graph():
         total = parts[0]
         for p in parts[1:]:
             total = jnp.sin(total) + p
-        values, errors = [], []
+        results, errors = [], []
 
-        def read_values(y=total, parts=parts, found=values, errors=errors):
+        def read_values(y=total, parts=parts, results=results, errors=errors):
             try:
                 for p in parts:
                     np.asarray(p)
-                found.append(np.asarray(y)[0])
+                results.append(np.asarray(y)[0])
             except Exception as error:
                 errors.append(error)
 
@@ -185,7 +185,7 @@ def test_threads_read_one_pending_graph():
         for t in threads:
             t.join()
         assert not errors
-        assert len(set(values)) == 1
+        assert len(set(results)) == 1
 
 
 def test_waiting_for_ready_values_is_fast():

@@ -64,9 +64,9 @@ def test_jaxprs_match_jax(name):
 
 @pytest.mark.parametrize("name", ["sums", "network", "loop"])
 def test_stages_match_jax(name):
-    """Types at every stage, and where the structure is said."""
+    """Types at every stage, and where the structure is described."""
 
-    def said(m, e):
+    def described(m, e):
         args = sized(m, e), m.ShapeDtypeStruct((4, 5), np.float32)
         stage = m.jit(lambda a, w: PROGRAMS[name](m, a, w)).trace(*args)
         lowered = stage.lower()
@@ -75,21 +75,21 @@ def test_stages_match_jax(name):
             known += [x.in_avals, x.out_info, x.in_tree, x.out_tree, x.args_info, x.donate_argnums]
         return [str(x) for x in known]
 
-    assert said(accnp, export) == said(jax, their_export)
+    assert described(accnp, export) == described(jax, their_export)
 
 
 def test_return_shape_and_static_arguments():
-    def said(m, e):
+    def described(m, e):
         f = m.make_jaxpr(
             lambda n, x: {"a": x.reshape(-1), "b": [x * n]}, static_argnums=0, return_shape=True
         )
         return str(f(3, sized(m, e)))
 
-    assert said(accnp, export) == said(jax, their_export)
+    assert described(accnp, export) == described(jax, their_export)
 
 
 @pytest.mark.parametrize(
-    ("f", "want"),
+    ("f", "expected"),
     [
         (lambda a: a.mean(), "dim_as_value[dim=4*d]"),
         (lambda a: a.shape[0] * a, "dim_as_value[dim=d]"),
@@ -98,8 +98,8 @@ def test_return_shape_and_static_arguments():
         (lambda a: (a, a.shape[0] + 1), "dim_as_value[dim=d + 1]"),
     ],
 )
-def test_numbers_that_follow_from_sizes(f, want):
-    assert want in str(accnp.make_jaxpr(f)(sized(accnp, export)))
+def test_numbers_that_follow_from_sizes(f, expected):
+    assert expected in str(accnp.make_jaxpr(f)(sized(accnp, export)))
 
 
 def test_jaxprs_without_sizes_in_parameters_are_evaluated():
@@ -158,7 +158,7 @@ TYPED = {
 
 @pytest.mark.parametrize("how", TYPED)
 def test_functions_that_close_over_types(how):
-    def said(m):
+    def described(m):
         s = m.ShapeDtypeStruct((3,), np.float32)
         g = m.grad(lambda x: m.numpy.sum(m.lax.mul(x, s)))
         put = lambda x: (x, m.device_put({"a": s}))  # noqa: E731
@@ -167,7 +167,7 @@ def test_functions_that_close_over_types(how):
             functions = functions[: 3 if how == "jaxpr" else 2]
         return [str(TYPED[how](m, f)(np.ones(3, np.float32))) for f in functions]
 
-    assert said(accnp) == said(jax)
+    assert described(accnp) == described(jax)
 
 
 def test_jitted_functions_that_close_over_types():
@@ -179,12 +179,12 @@ def test_jitted_functions_that_close_over_types():
 
 
 def test_closed_over_types_with_symbols():
-    def said(m, e):
+    def described(m, e):
         x = sized(m, e)
         jaxpr = m.make_jaxpr(lambda y: m.lax.add(y, x))(x)
         return str(jaxpr), str(jaxpr.consts), str(m.eval_shape(lambda y: m.lax.add(y, x), x))
 
-    assert said(accnp, export) == said(jax, their_export)
+    assert described(accnp, export) == described(jax, their_export)
 
 
 def test_types_have_no_values():
@@ -201,12 +201,12 @@ def test_types_have_no_values():
 
 
 def test_stages_name_the_arrays_that_functions_close_over():
-    def said(m):
+    def described(m):
         c = m.numpy.arange(3.0)
         closed = m.jit(lambda y: y + c).trace(np.float32(1)).jaxpr
         return str(closed), [np.asarray(x).tolist() for x in closed.consts]
 
-    assert said(accnp) == said(jax)
+    assert described(accnp) == described(jax)
 
 
 def test_several_symbols():

@@ -67,7 +67,7 @@ def test_reduce(f):
 
 
 def test_reduce_with_any_function_under_grad_and_vmap():
-    def fold(b, x, first):
+    def reduction(b, x, first):
         return b.lax.reduce(x, first, lambda p, q: p * b.numpy.cos(q) + q, (0,))
 
     def plain(x, first):
@@ -78,10 +78,10 @@ def test_reduce_with_any_function_under_grad_and_vmap():
 
     one = np.float32(0.5)
     expected = jax_result(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
-    close(accnp.jacrev(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), expected)
-    close(accnp.jacfwd(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), expected)
+    close(accnp.jacrev(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
+    close(accnp.jacfwd(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
     many, firsts = np.stack([M, -M]), np.float32([0.5, 2.0])
-    actual = accnp.vmap(lambda x, i: fold(accnp, x, i))(many, firsts)
+    actual = accnp.vmap(lambda x, i: reduction(accnp, x, i))(many, firsts)
     close(actual, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
 
 
@@ -184,14 +184,14 @@ def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
     x[1, 1] = 1
     weights = np.arange(1.0, 10.0, dtype=np.float32).reshape(3, 3)
 
-    def slope(b, f, first):
+    def gradient(b, f, first):
         def g(x):
             return (weights * b.lax.reduce_window(x, first, f, (2, 2))).sum()
 
         return b.grad(g)(x)
 
-    close(slope(accnp, lax.max, -INF), slope(jax, jax.lax.max, -INF))
-    close(slope(accnp, lax.min, INF), slope(jax, jax.lax.min, INF))
+    close(gradient(accnp, lax.max, -INF), gradient(jax, jax.lax.max, -INF))
+    close(gradient(accnp, lax.min, INF), gradient(jax, jax.lax.min, INF))
 
 
 def test_nan_stays_in_its_windows():

@@ -96,10 +96,10 @@ def test_linear_systems(f):
 def test_linear_systems_in_batches(f, axes):
     args = [np.stack([x, x * 2]) if a == 0 else x for x, a in zip((A, V), axes, strict=True)]
 
-    def slopes(b):
+    def gradients(b):
         return b.vmap(b.grad(lambda m, y: (f(b, m, y) ** 3).sum(), (0, 1)), axes)
 
-    close(accnp.jit(slopes(accnp))(*args), jax.jit(slopes(jax))(*args))
+    close(accnp.jit(gradients(accnp))(*args), jax.jit(gradients(jax))(*args))
 
 
 def test_second_derivatives_of_a_linear_system():

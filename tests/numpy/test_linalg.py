@@ -195,12 +195,13 @@ def test_eigenvalue_subset_scales_with_its_matrix(power: int) -> None:
     """Bisection squares what is beside the diagonal."""
     d, e = np.array([2.0, 3.0, 4.0], np.float32), np.array([1.0, -0.25], np.float32)
 
-    def found(d: Any, e: Any) -> Any:
+    def eigenvalues(d: Any, e: Any) -> Any:
         call = accnp.scipy.linalg.eigh_tridiagonal
         return call(d, e, eigvals_only=True, select="i", select_range=(0, 1))
 
     np.testing.assert_array_equal(
-        found(np.ldexp(d, power), np.ldexp(e, power)), np.ldexp(np.asarray(found(d, e)), power)
+        eigenvalues(np.ldexp(d, power), np.ldexp(e, power)),
+        np.ldexp(np.asarray(eigenvalues(d, e)), power),
     )
 
 

@@ -392,13 +392,13 @@ def test_equal_complex_numbers_share_the_derivative():
 @pytest.mark.parametrize("part", ["real", "imag"])
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
 def test_derivative_of_complex_extreme_uses_both_parts(name, part):
-    """Numbers with the same real part shared the slope of the result's real part."""
+    """Numbers with the same real part shared the gradient of the result's real part."""
     x = np.array([1 + 2j, 1 + 3j, 1 - 1j, 0.5 + 9j, 0.5 - 2j, 1 + 3j], np.complex64)
 
-    def slope(m):
+    def gradient(m):
         return m.grad(lambda x: getattr(getattr(m.numpy, name)(x), part))(m.numpy.asarray(x))
 
-    np.testing.assert_array_equal(slope(accnp), slope(jax))
+    np.testing.assert_array_equal(gradient(accnp), gradient(jax))
 
 
 MASKED = {

@@ -59,10 +59,12 @@ def test_rows_and_pairs():
 def test_inspect_says_why_an_update_copies():
     x = jnp.ones((30, 30))
 
-    def kept(x):
+    def returns_operand(x):
         y = x * 2
         return y.at[3].set(1.0), y
 
     assert "updated in place" in str(accnp.inspect(lambda x: jnp.cumsum(x).at[3].set(1.0))(x))
-    assert "its values before the update are also a result" in str(accnp.inspect(kept)(x))
+    assert "its values before the update are also a result" in str(
+        accnp.inspect(returns_operand)(x)
+    )
     assert "not donated" in str(accnp.inspect(lambda x: x.at[3].set(1.0))(x))

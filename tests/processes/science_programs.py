@@ -86,15 +86,15 @@ def shallow_water(m: Any, n: int) -> Any:
             m.lax.slice_in_dim(x, 1, None, axis=d))  # fmt: skip
         return jnp.concatenate([edge, rest] if by == 1 else [rest, edge], axis=d)
 
-    def slope(x: Any, name: str, d: int) -> Any:
+    def difference(x: Any, name: str, d: int) -> Any:
         return (neighbor(x, name, d, -1) - neighbor(x, name, d, 1)) / 2
 
     def steps(h: Any, u: Any, v: Any) -> Any:
         def step(_: Any, state: Any) -> Any:
             h, u, v = state
-            u = u - 0.1 * slope(h, "x", 1)
-            v = v - 0.1 * slope(h, "y", 0)
-            return h - 0.1 * (slope(h * u, "x", 1) + slope(h * v, "y", 0)), u, v
+            u = u - 0.1 * difference(h, "x", 1)
+            v = v - 0.1 * difference(h, "y", 0)
+            return h - 0.1 * (difference(h * u, "x", 1) + difference(h * v, "y", 0)), u, v
 
         return m.lax.fori_loop(0, 10, step, (h, u, v))
 

@@ -261,8 +261,8 @@ def test_messages_of_loops_that_a_signal_interrupts_are_not_received_by_later_on
         "    try: h(x + 10, 1).block_until_ready()\n"
         "    except ZeroDivisionError: pass\n"
         "    else: raise AssertionError('there was no signal')\n"
-        "found = float(h(x + 20, 1).addressable_shards[0].data[0])\n"
-        f"assert found == {20.5 if 'psum' in message else '21 - me'}, found\n"
+        "value = float(h(x + 20, 1).addressable_shards[0].data[0])\n"
+        f"assert value == {20.5 if 'psum' in message else '21 - me'}, value\n"
     )
     ended = launch(2, text)
     assert ended.code == 0, ended.err

@@ -106,7 +106,7 @@ def over_processes(kind: str) -> dict[str, Any]:
     return json.loads(run(RANKS, "functions_of_shards.py", kind).splitlines()[-1])
 
 
-@pytest.mark.parametrize("found", [simulated, over_processes])
+@pytest.mark.parametrize("run", [simulated, over_processes])
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
-def test_outcomes_match_jax(kind: str, found: Any) -> None:
-    assert found(kind) == wanted(kind == "Explicit")
+def test_outcomes_match_jax(kind: str, run: Any) -> None:
+    assert run(kind) == wanted(kind == "Explicit")

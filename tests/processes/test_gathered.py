@@ -20,7 +20,7 @@ NAMES = list(functions(accnp))
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def outputs() -> dict[str, Any]:
     """What the processes say."""
     return json.loads(run(RANKS, "gathered.py").splitlines()[-1])
 
@@ -46,14 +46,14 @@ def test_gathering_in_one_process(name: str, simulated: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gathering_over_processes(name: str, found: dict[str, Any]) -> None:
-    check(found, name)
+def test_gathering_over_processes(name: str, outputs: dict[str, Any]) -> None:
+    check(outputs, name)
 
 
 def test_callbacks_are_called_once_by_each_process(
-    found: dict[str, Any], simulated: dict[str, Any]
+    outputs: dict[str, Any], simulated: dict[str, Any]
 ) -> None:
-    for noted in (found["noted"], simulated["noted"]):
+    for noted in (outputs["noted"], simulated["noted"]):
         np.testing.assert_allclose(noted, [VALUES.sum()] * 2 * len(SPECS), rtol=1e-5)
 
 

@@ -15,7 +15,7 @@ import accnp
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def gradients() -> dict[str, Any]:
     """What four processes say."""
     return json.loads(run(4, "gradients.py").splitlines()[-1])
 
@@ -35,9 +35,9 @@ def test_gradients_are_sharded_as_their_operands(name: str, jit: bool) -> None:
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_over_processes_are_sharded_alike(name: str, found: dict[str, Any]) -> None:
+def test_gradients_over_processes_are_sharded_alike(name: str, gradients: dict[str, Any]) -> None:
     names, f = GRADIENTS[name]
-    specs, values = found[name]
+    specs, values = gradients[name]
     assert specs == [SPECS[n] for n in names]
     operand = operands(accnp)
     xs = [accnp.numpy.asarray(np.asarray(getattr(operand, n))) for n in names]

@@ -16,7 +16,7 @@ RANKS = 2
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def outputs() -> dict[str, Any]:
     """What the processes say."""
     return json.loads(run(RANKS, "mapped.py").splitlines()[-1])
 
@@ -44,8 +44,8 @@ def test_vmap_in_one_process(name: str, jit: str, simulated: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("jit", ["", "jit: "])
 @pytest.mark.parametrize("name", MAPPED)
-def test_vmap_over_processes(name: str, jit: str, found: dict[str, Any]) -> None:
-    check(found[jit + name], name)
+def test_vmap_over_processes(name: str, jit: str, outputs: dict[str, Any]) -> None:
+    check(outputs[jit + name], name)
 
 
 APART = """

@@ -25,7 +25,7 @@ def sharding() -> Any:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def outputs() -> dict[str, Any]:
     """What four processes say."""
     return json.loads(run(4, "requested.py").splitlines()[-1])
 
@@ -59,24 +59,24 @@ def without_rest(spec: str) -> str:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_results_have_the_sharding(name: str, sharding: Any, found: dict[str, Any]) -> None:
+def test_results_have_the_sharding(name: str, sharding: Any, outputs: dict[str, Any]) -> None:
     reference = ALL[name](accnp, None)
     ours = ALL[name](accnp, sharding)
     assert without_rest(str(ours.sharding.spec)) == expected(name)
     np.testing.assert_allclose(ours, reference, rtol=1e-6)
-    spec, values = found[name]
+    spec, values = outputs[name]
     assert without_rest(spec) == expected(name)
     np.testing.assert_allclose(np.array(values), reference, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str, sharding: Any, found: dict[str, Any]) -> None:
+def test_refusals(name: str, sharding: Any, outputs: dict[str, Any]) -> None:
     call, kind = REFUSED[name]
     error = getattr(accnp.errors, kind, NotImplementedError)
     with pytest.raises(error, match="sharding"):
         call(accnp, sharding)
     call(accnp, None)
-    assert found[name][0] == kind
+    assert outputs[name][0] == kind
 
 
 @pytest.mark.parametrize("wrong", [7, accnp.devices()[0]])

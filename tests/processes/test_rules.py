@@ -21,13 +21,13 @@ def theirs() -> Any:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def outputs() -> dict[str, Any]:
     """What four processes say."""
     return json.loads(run(4, "operations.py").splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_result_shardings_match_jax(name: str, theirs: Any, found: dict[str, Any]) -> None:
+def test_result_shardings_match_jax(name: str, theirs: Any, outputs: dict[str, Any]) -> None:
     try:
         expected = OPERATIONS[name](jax, theirs)
     except Exception as refusal:
@@ -38,11 +38,11 @@ def test_result_shardings_match_jax(name: str, theirs: Any, found: dict[str, Any
         assert kind == "ShardingTypeError"
         with pytest.raises(ShardingTypeError):
             OPERATIONS[name](accnp, operands(accnp))
-        assert found[name] == "ShardingTypeError"
+        assert outputs[name] == "ShardingTypeError"
         return
     ours = OPERATIONS[name](accnp, operands(accnp))
     assert str(ours.sharding.spec) == str(expected.sharding.spec)
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
-    spec, values = found[name]
+    spec, values = outputs[name]
     assert spec == str(expected.sharding.spec)
     np.testing.assert_allclose(np.array(values), expected, rtol=1e-4, atol=1e-5)

@@ -19,9 +19,9 @@ ROUNDED = {"data-parallel training", "tensor-parallel network", "Markov chains"}
 
 
 @pytest.fixture(scope="module", params=[2, 4])
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def outputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The number of processes, and what each of them has."""
-    path = Path(tmp_path_factory.mktemp("science")) / "found"
+    path = Path(tmp_path_factory.mktemp("science")) / "outputs"
     run(request.param, "science.py", str(path))
     return request.param, [
         pickle.loads(Path(f"{path}.{rank}").read_bytes()) for rank in range(request.param)
@@ -29,8 +29,8 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_processes_match_one_process(name: str, found: Any) -> None:
-    count, processes = found
+def test_processes_match_one_process(name: str, outputs: Any) -> None:
+    count, processes = outputs
     leaves = [np.asarray(x) for x in accnp.tree.leaves(PROGRAMS[name](accnp, count))]
     alone = [np.asarray(x) for x in accnp.tree.leaves(PROGRAMS[name](accnp, 2))]
     for x, y in zip(leaves, alone, strict=True):

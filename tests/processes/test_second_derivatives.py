@@ -14,7 +14,7 @@ import accnp
 
 
 @pytest.fixture(scope="module", params=[2, 4])
-def found(request: pytest.FixtureRequest) -> dict[str, Any]:
+def outputs(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What some processes say."""
     return json.loads(run(request.param, "second_derivatives.py").splitlines()[-1])
 
@@ -23,8 +23,8 @@ def found(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["sum", "scan"])
 @pytest.mark.parametrize("kind", ["Explicit", "Auto"])
 def test_second_derivatives_over_processes(
-    kind: str, name: str, what: str, found: dict[str, Any]
+    kind: str, name: str, what: str, outputs: dict[str, Any]
 ) -> None:
     expected = derivatives(accnp)[what](loss)(accnp.numpy.asarray(W), accnp.numpy.asarray(X))
-    for actual in found[f"{kind}, {name}, {what}"]:
+    for actual in outputs[f"{kind}, {name}, {what}"]:
         np.testing.assert_allclose(np.array(actual), expected, rtol=1e-4, atol=1e-4)

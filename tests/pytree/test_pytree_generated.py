@@ -119,25 +119,25 @@ def wraps_lists(x):
 @quick
 @given(trees)
 def test_flatten_and_structures(x):
-    found, treedef = ours.tree_flatten(x)
+    flattened, treedef = ours.tree_flatten(x)
     expected, other = theirs.tree_flatten(x)
-    assert repr(found) == repr(expected) == repr(ours.tree_leaves(x))
+    assert repr(flattened) == repr(expected) == repr(ours.tree_leaves(x))
     assert repr(treedef) == repr(other)
     assert (treedef.num_leaves, treedef.num_nodes) == (other.num_leaves, other.num_nodes)
     assert repr(treedef.children()) == repr(other.children())
     assert repr(treedef.node_data()) == repr(other.node_data())
     assert repr(treedef.compose(treedef)) == repr(other.compose(other))
     # Dictionaries come back in the order of their sorted keys.
-    assert repr(treedef.unflatten(found)) == repr(other.unflatten(expected))
+    assert repr(treedef.unflatten(flattened)) == repr(other.unflatten(expected))
     assert pickle.loads(pickle.dumps(treedef)) == treedef == ours.tree_structure(x)
     assert hash(treedef) == hash(ours.tree_structure(x))
     assert ours.treedef_is_leaf(treedef) == theirs.treedef_is_leaf(other)
 
-    def fold(children, data):
+    def node_text(children, data):
         return (children, repr(data))
 
-    walked = treedef.walk(fold, repr, found)
-    assert walked == other.walk(fold, repr, expected)
+    walked = treedef.walk(node_text, repr, flattened)
+    assert walked == other.walk(node_text, repr, expected)
     assert ours.all_leaves([x]) == theirs.all_leaves([x])
     assert outcome(ours.flatten_one_level, x) is not None
     shallow = ours.tree_leaves(x, is_leaf=wraps_lists), theirs.tree_leaves(x, is_leaf=wraps_lists)
@@ -244,11 +244,11 @@ def test_counts_of_leaves(x, more):
     given_leaves = range(max(0, treedef.num_leaves + more))
     assert outcome(treedef.unflatten, given_leaves) == outcome(other.unflatten, given_leaves)
 
-    def fold(children, data):
+    def node_text(children, data):
         return children
 
-    mine = outcome(treedef.walk, fold, repr, given_leaves)
-    assert mine == outcome(other.walk, fold, repr, given_leaves)
+    mine = outcome(treedef.walk, node_text, repr, given_leaves)
+    assert mine == outcome(other.walk, node_text, repr, given_leaves)
 
 
 def test_keys_that_cannot_be_sorted():

@@ -61,11 +61,11 @@ def test_memory_of_keys(keys):
     same(pickle.loads(pickle.dumps(keys)), keys)
     same(copy.copy(keys), keys)
     same(copy.deepcopy(keys), keys)
-    kept = keys.copy()
+    copied = keys.copy()
     after = jax.jit(lambda k: k[::-1], donate_argnums=0)(keys)
     assert keys.is_deleted()
-    assert not kept.is_deleted()
-    same(after, kept[::-1])
+    assert not copied.is_deleted()
+    same(after, copied[::-1])
 
 
 def test_rules_of_users_get_keys_and_float0(keys):

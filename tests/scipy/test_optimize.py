@@ -67,7 +67,7 @@ def test_units_of_values_and_positions_do_not_matter(method, dtype):
     with accnp.enable_x64(dtype == "float64"):
 
         @accnp.jit
-        def found(value, length, gtol):
+        def solve(value, length, gtol):
             options = {"gtol": gtol} | ({} if method == "BFGS" else {"ftol": 0.0})
             start = jnp.asarray([-1.0, 2.0, 0.5], dtype) * length
             return minimize(
@@ -78,7 +78,7 @@ def test_units_of_values_and_positions_do_not_matter(method, dtype):
             for length in near.astype(dtype):
                 gtol = 1e-3 * float(value) / float(length)
                 if 1e-3 / far < gtol < far:
-                    out = found(value, length, np.asarray(gtol, dtype))
+                    out = solve(value, length, np.asarray(gtol, dtype))
                     assert bool(out.success)
                     np.testing.assert_allclose(np.asarray(out.x) / length, np.ones(3), rtol=1e-2)
                     np.testing.assert_array_less(np.abs(out.jac), gtol)

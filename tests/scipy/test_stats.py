@@ -470,11 +470,11 @@ def test_integers_of_any_size():
     for x in (5, np.uint32(5), np.array([5], np.uint32), np.array([5], np.int8), 2.0):
         for loc in (4294967295, -(2**40), 10**15):
 
-            def found(m, x=x, loc=loc):
+            def logpdf(m, x=x, loc=loc):
                 y = m.scipy.stats.cauchy.logpdf(x, loc)
                 return y.dtype, y.weak_type, np.asarray(y)
 
-            (*types, actual), (*expected, value) = found(accnp), found(jax)
+            (*types, actual), (*expected, value) = logpdf(accnp), logpdf(jax)
             assert types == expected
             np.testing.assert_allclose(actual, value, rtol=1e-6)
 

@@ -66,7 +66,7 @@ def test_jit_unrolls_loops_over_static_values():
 
 
 @pytest.mark.parametrize(
-    ("f", "want"),
+    ("f", "expected"),
     [
         (lax_cond, 4.0),
         (lax_while, 16.0),
@@ -75,16 +75,16 @@ def test_jit_unrolls_loops_over_static_values():
         (lax_scan, 20.0),
     ],
 )
-def test_jit_takes_structured_control_flow(f, want):
-    assert float(f(2.0)) == want
-    assert float(jax.jit(f)(2.0)) == want
+def test_jit_takes_structured_control_flow(f, expected):
+    assert float(f(2.0)) == expected
+    assert float(jax.jit(f)(2.0)) == expected
 
 
 # grad
 
 
 @pytest.mark.parametrize(
-    ("f", "want"),
+    ("f", "expected"),
     [
         (python_if, 4.0),
         (python_while, 32.0),
@@ -94,8 +94,8 @@ def test_jit_takes_structured_control_flow(f, want):
         (lax_scan, 10.0),
     ],
 )
-def test_reverse_mode(f, want):
-    assert float(jax.grad(f)(2.0)) == pytest.approx(want)
+def test_reverse_mode(f, expected):
+    assert float(jax.grad(f)(2.0)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("f", [lax_cond, lax_fori, lax_scan])

@@ -560,6 +560,6 @@ def test_rules_that_close_over_a_pending_array(
         f.defjvp(lambda p, t: (f(p[0]), t[0] * pending))
     else:
         f.defvjp(lambda a: (f(a), None), lambda _, ct: (ct * pending,))
-    found = within(jnp.grad(lambda a: LOOPS[name](f, a).sum()))(np.array([1.0, 2.0], np.float32))
+    actual = within(jnp.grad(lambda a: LOOPS[name](f, a).sum()))(np.array([1.0, 2.0], np.float32))
     turns = 2 if name in ("scan", "fori_loop") else 1
-    np.testing.assert_allclose(found, np.array([3.0, 4.0]) ** turns)
+    np.testing.assert_allclose(actual, np.array([3.0, 4.0]) ** turns)

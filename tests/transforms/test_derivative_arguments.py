@@ -339,7 +339,7 @@ STRONG = np.float32(2)
 
 
 @pytest.mark.parametrize(
-    ("slope", "weak"),
+    ("gradients", "weak"),
     [
         (lambda: accnp.vjp(lambda x: x * x, 1.0)[1](jnp.float32(2)), [False]),
         (lambda: accnp.vjp(lambda x: x * x, 1.0)[1](2.0), [True]),
@@ -353,5 +353,5 @@ STRONG = np.float32(2)
         (lambda: [accnp.grad(lambda x: x * x)(1.0)], [True]),
     ],
 )  # fmt: skip
-def test_strong_cotangents_give_strong_gradients(slope, weak):
-    assert [x.weak_type for x in slope()] == weak
+def test_strong_cotangents_give_strong_gradients(gradients, weak):
+    assert [x.weak_type for x in gradients()] == weak

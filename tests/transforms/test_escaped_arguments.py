@@ -86,8 +86,8 @@ def test_returned_values_stay_valid() -> None:
     for m in BOTH:
         leaked: list[Any] = []
 
-        def f(x: Any, kept: list[Any] = leaked) -> Any:
-            kept.append(x)
+        def f(x: Any, leaked: list[Any] = leaked) -> Any:
+            leaked.append(x)
             return x * 2, {"x": x}
 
         values = [

@@ -102,7 +102,7 @@ def test_under_transformations():
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "text"),
+    ("series", "kind", "text"),
     [
         (((1.0, 2.0), ((1.0,), (1.0, 2.0))), ValueError, "inconsistent lengths"),
         (((), ()), ValueError, "inconsistent lengths"),
@@ -112,6 +112,6 @@ def test_under_transformations():
         (((1,), ((1.0,),)), TypeError, "neither floating nor complex"),
     ],
 )
-def test_refusals(given, kind, text):
+def test_refusals(series, kind, text):
     with pytest.raises(kind, match=text):
-        jet(lambda *xs: xs[0], *given)
+        jet(lambda *xs: xs[0], *series)

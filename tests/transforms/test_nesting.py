@@ -174,9 +174,9 @@ def test_values_that_outlive_vmap_belong_to_the_outer_trace() -> None:
     with pytest.raises(errors.UnexpectedTracerError):
         inner[0] + 1
     assert float(jnp.grad(f)(3.0)) == 12
-    kept: list[Any] = []
-    jnp.vmap(keeps(kept, jnp))(jnp.ones(2))
-    assert repr(kept[0]) == "Array([0., 2., 4.], dtype=float32)"
+    leaked: list[Any] = []
+    jnp.vmap(keeps(leaked, jnp))(jnp.ones(2))
+    assert repr(leaked[0]) == "Array([0., 2., 4.], dtype=float32)"
 
 
 def test_value_under_vmap_is_an_error() -> None:

@@ -67,7 +67,7 @@ RULES = [
 
 @pytest.mark.parametrize("rule", RULES)
 def test_reverse_mode_of_rules_that_compute_both(rule):
-    def slope(b):
+    def gradient(b):
         @b.custom_jvp
         def f(x):
             return b.numpy.sin(x)
@@ -75,15 +75,15 @@ def test_reverse_mode_of_rules_that_compute_both(rule):
         f.defjvp(lambda p, t: rule(b, p, t))
         return b.grad(f)
 
-    expected = jax.jit(slope(jax))(POINT)
-    close(slope(accnp)(POINT), expected)
-    close(accnp.jit(slope(accnp))(POINT), expected)
-    close(accnp.jit(accnp.vmap(slope(accnp)))(X), jax.jit(jax.vmap(slope(jax)))(X))
+    expected = jax.jit(gradient(jax))(POINT)
+    close(gradient(accnp)(POINT), expected)
+    close(accnp.jit(gradient(accnp))(POINT), expected)
+    close(accnp.jit(accnp.vmap(gradient(accnp)))(X), jax.jit(jax.vmap(gradient(jax)))(X))
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_values_of_rules_are_differentiated_as_the_rule_computes_them(rule):
-    def slope(b):
+    def second_derivative(b):
         @b.custom_jvp
         def f(x):
             return b.numpy.sin(x)
@@ -91,7 +91,7 @@ def test_values_of_rules_are_differentiated_as_the_rule_computes_them(rule):
         f.defjvp(lambda p, t: rule(b, p, t))
         return b.grad(b.grad(lambda x: b.numpy.exp(f(x))))
 
-    close(accnp.jit(slope(accnp))(POINT), jax.jit(slope(jax))(POINT))
+    close(accnp.jit(second_derivative(accnp))(POINT), jax.jit(second_derivative(jax))(POINT))
 
 
 # --- transposes ---

@@ -170,7 +170,7 @@ def test_updates_at_an_index_are_declared_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "made"),
+    ("module", "name", "names"),
     [
         (reductions, "SumOrProduct", "sum prod"),
         (reductions, "Extreme", "max min"),
@@ -200,10 +200,10 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (importlib.import_module("accnp.config"), "Switch", "enable_x64 debug_nans log_compiles"),
     ],
 )
-def test_types_of_made_functions_are_their_signatures(module, name, made):
+def test_types_of_made_functions_are_their_signatures(module, name, names):
     call = declared(module, name)[0]["__call__"]
     parameters = list(call.parameters.values())[1:]
-    for function in made.split():
+    for function in names.split():
         real = inspect.signature(getattr(module, function)).parameters.values()
         assert [(p.name, p.kind, p.default) for p in parameters] == [
             (p.name, p.kind, p.default) for p in real
@@ -219,12 +219,14 @@ def test_the_ufuncs_are_declared_as_they_are():
     assert {*methods, *attributes} == names
     for name, signature in methods.items():
         assert shape_of(signature) == shape_of(inspect.signature(getattr(accnp.numpy.ufunc, name)))
-    made = set(
+    literal_names = set(
         re.findall(
             r'"(\w+)"', inspect.getsource(ufuncs).partition("UfuncName = ")[2].partition("]")[0]
         )
     )
-    assert made == {name for name in ufuncs.BINARY if hasattr(getattr(accnp, name), "reduce")}
+    assert literal_names == {
+        name for name in ufuncs.BINARY if hasattr(getattr(accnp, name), "reduce")
+    }
 
 
 def test_the_stub_of_the_distributions_has_their_signatures():
