@@ -1,1 +1,1 @@
-"""Measurements: a harness, a comparison with other libraries, suites for pytest-benchmark."""
+"""Benchmarks: a timing harness, comparisons with other libraries, and pytest-benchmark suites."""

@@ -31,7 +31,7 @@ WORST_COLUMNS = "# function | argument, ulp among normal results | the same, sub
 
 
 def _rank_in_dtype(x: float, dtype: Any) -> int:
-    """The place of a number among all of its dtype."""
+    """Return the position of a number in the ordered sequence of all numbers of its dtype."""
     bits = np.asarray(x, dtype).view(f"i{np.dtype(dtype).itemsize}").item()
     return bits if bits >= 0 else -(bits & (2 ** (np.dtype(dtype).itemsize * 8 - 1) - 1))
 
@@ -43,21 +43,24 @@ def one_number(case: Case) -> bool:
 
 @functools.cache
 def worst_arguments() -> dict[str, list[str]]:
-    """Of functions, by label, the float32 where the error is largest among normal results, and
-    among subnormal ones, each with the error in ulp; "-" where there is none."""
+    """Read the worst float32 argument of each function from `accuracy_worst.txt`.
+
+    Returns, by label, the argument with the largest error among normal results and the one among
+    subnormal results, each followed by the error in ulp, or "-" if there is none.
+    """
     lines = WORST.read_text().splitlines()[1:] if WORST.exists() else []
     return {label: rest for label, *rest in (line.split(" | ") for line in lines)}
 
 
 def _worst(case: Case, dtype: Any, subnormal: bool) -> np.ndarray:
-    """The worst argument of all float32, for one who looks at some."""
+    """Return the worst argument among all float32 numbers, to be added to the sampled arguments."""
     worst_argument = worst_arguments().get(case.label, ["-", "-"])[subnormal]
     seen = worst_argument != "-" and dtype == np.float32
     return np.array([float(worst_argument.split()[0])] if seen else [], dtype)
 
 
 def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
-    """Arguments inside a case's domain: half of them spread over all magnitudes."""
+    """Return arguments inside a case's domain; half of them are spread over all magnitudes."""
     rng = np.random.default_rng(zlib.crc32(case.label.encode()))
     info = np.finfo(dtype)
     arguments = []
@@ -100,8 +103,10 @@ VANISHING: dict[str, tuple[Domain, Domain]] = {
 
 
 def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
-    """Arguments of functions of one number that are subnormal, or make the result so; None where
-    a domain has none."""
+    """Return arguments of one-argument functions that are subnormal or whose result is subnormal.
+
+    Returns None if the domain contains none.
+    """
     if not one_number(case):
         return None
     ((low, high),), info = case.domains, np.finfo(dtype)
@@ -119,7 +124,7 @@ def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
 
 
 def exact_values(case: Case, xs: Sequence[np.ndarray]) -> list[Any]:
-    """What a function should give, to more digits than any dtype has; None where that fails."""
+    """Return the exact values by mpmath, or None where mpmath fails or the value is not finite."""
     mp = mpmath()
     values = []
     with mp.workprec(140):
@@ -133,7 +138,7 @@ def exact_values(case: Case, xs: Sequence[np.ndarray]) -> list[Any]:
 
 
 def worst(actual: np.ndarray, exact: Iterable[Any], dtype: Any, normal: bool = True) -> float:
-    """The largest error in ulp, where the exact value is a normal number, or wherever it is."""
+    """Return the largest error in ulp, by default only where the exact value is a normal number."""
     mp, info = mpmath(), np.finfo(dtype)
     tiny, top = mp.mpf(float(info.tiny)) if normal else 0, mp.mpf(float(info.max))
     smallest = mp.mpf(float(info.smallest_subnormal))
@@ -156,8 +161,10 @@ def function_of(library: str, name: str) -> Callable[..., Any] | None:
 def errors(
     case: Case, dtype: Any, n: int, jax: bool = True, xs: list[np.ndarray] | None = None
 ) -> dict[str, float]:
-    """The largest errors of the libraries that have a function; at xs, if given, results may be
-    subnormal."""
+    """Return the largest error of each library that has the function, by library.
+
+    If `xs` is given, these arguments are used and subnormal results count too.
+    """
     normal = xs is None
     xs = points(case, dtype, max(24, n // case.share)) if xs is None else xs
     exact = exact_values(case, xs)
@@ -184,7 +191,8 @@ def errors(
 
 
 def bar(case: Case, measured: dict[str, float]) -> float:
-    """What is aimed at: 2 ulp, or 4 for special functions, or SciPy's own error there."""
+    """Return the largest error allowed: 2 ulp, or for special functions 4 ulp or
+    SciPy's own error."""
     theirs = measured.get("peer", 0.0) if case.kind == "special" else 0.0
     return max(BAR[case.kind], theirs)
 

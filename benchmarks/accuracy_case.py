@@ -1,5 +1,7 @@
-"""`Case`, the description of a function whose accuracy is measured, `Cases` (a list of them), and
-helper functions for exact values by mpmath, which is imported late."""
+"""Define `Case`, the description of a function whose accuracy is measured, and `Cases`, a list of
+them. Also contains helper functions that compute exact values with mpmath, which is imported on
+first use.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ Form = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Case(NamedTuple):
-    """One function: its name below accnp, what it should be, where."""
+    """A function whose accuracy is measured: its name in accnp, its exact value and its domain."""
 
     name: str
     kind: str
@@ -35,27 +37,27 @@ class Case(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name as the table shows it."""
+        """The name shown in the table."""
         return self.name.removeprefix("numpy.") + (f" ({self.note})" if self.note else "")
 
 
 class Cases(list[Case]):
-    """Cases in the order of the table."""
+    """A list of cases in the order of the table."""
 
     def add(
         self, kind: str, name: str, exact: Any, *domains: Domain, peer: str = "-", **more: Any
     ) -> None:
-        """Append a case; its peer has the same name if no other is given."""
+        """Append a case; its peer is the function of the same name unless another one is given."""
         self.append(Case(name, kind, exact, domains, name if peer == "-" else peer, **more))
 
 
 def mpmath() -> Any:
-    """The context of mpmath."""
+    """Return mpmath's context `mp`."""
     return importlib.import_module("mpmath").mp
 
 
 def wide(f: Callable[..., Any], bits: int = 600) -> Callable[..., Any]:
-    """A formula that cancels, with more digits."""
+    """Wrap a formula that suffers from cancellation so that it is evaluated with more digits."""
 
     def call(*xs: Any) -> Any:
         with mpmath().workprec(bits):

@@ -1,4 +1,4 @@
-"""Cases of `benchmarks.accuracy`: elementary functions of the main namespace and of `lax`."""
+"""Accuracy cases of the elementary functions of the main namespace and of `lax`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.accuracy_special import add_special
 
 
 def all_cases() -> Cases:
-    """All functions of the table."""
+    """Return the cases of all functions in the table."""
     cases = Cases()
     add_elementary(cases)
     add_complex(cases)
@@ -21,7 +21,7 @@ def all_cases() -> Cases:
 
 
 def add_elementary(cases: Cases) -> None:
-    """Arithmetic, powers, exponentials, angles."""
+    """Add the cases of arithmetic, powers, exponentials, logarithms and trigonometric functions."""
     mp = mpmath()
     for name in ("sin", "cos", "tan"):
         cases.add("elementary", f"numpy.{name}", wide(getattr(mp, name), 2600), EVERY, share=2)
@@ -80,7 +80,7 @@ def add_elementary(cases: Cases) -> None:
 
 
 def _remainder(as_first: bool) -> Any:
-    """x - n y for the whole n that is x / y rounded towards 0, or down."""
+    """Return x - n y, where n is x / y rounded towards zero or down."""
     mp = mpmath()
 
     def exact(x: Any, y: Any) -> Any:

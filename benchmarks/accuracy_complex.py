@@ -1,6 +1,6 @@
-"""Cases of `benchmarks.accuracy`: functions of complex numbers, whose arguments are the parts.
+"""Accuracy cases of complex functions. The arguments are the real and imaginary parts.
 
-Errors are in ulp of the modulus of the exact value; the bar of special functions.
+Errors are in ulp of the modulus of the exact value, with the bar of special functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ WIDE, FEW = 2600, 8  # bits for numbers of any magnitude, and a share of the poi
 
 
 def add_complex(cases: Cases) -> None:
-    """Elementary functions of one and two complex numbers."""
+    """Add the cases of elementary functions of one and two complex numbers."""
     mp = mpmath()
 
     def form(f: Any) -> Any:

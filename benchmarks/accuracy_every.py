@@ -34,7 +34,10 @@ TINY, SMALLEST, LARGEST = 2.0**-126, 2.0**-149, float(np.finfo(np.float32).max)
 
 
 def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
-    """The errors of a chunk of arguments: largest, and where, of normal and subnormal results."""
+    """Return a function that computes the errors of a chunk of arguments.
+
+    It returns the largest error and its argument, for normal and for subnormal results.
+    """
     function = function_of("accnp", case.name)
     assert function is not None, case.name
     f = case.form(function) if case.form else function
@@ -64,8 +67,10 @@ def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
 
 
 def worst(case: Case, stride: int = 1) -> list[tuple[float, float]]:
-    """The largest errors and their arguments, where results are normal and subnormal; of so many
-    chunks one is looked at."""
+    """Return the largest errors and their arguments, for normal and for subnormal results.
+
+    Only one in `stride` chunks is examined.
+    """
     most = [(0.0, 0.0), (0.0, 0.0)]
     ((low, high),) = case.domains
     with jnp.enable_x64(True):

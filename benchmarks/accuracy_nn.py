@@ -1,4 +1,6 @@
-"""Cases of `benchmarks.accuracy`: functions of `nn`. Compositions; the bar of special ones."""
+"""Accuracy cases of the functions of `nn`. They are compositions and have the bar of special
+functions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def add_networks(cases: Cases) -> None:
-    """Activations and normalisations."""
+    """Add the cases of activations and normalizations."""
     mp = mpmath()
 
     def plus(x: Any) -> Any:

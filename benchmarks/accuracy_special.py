@@ -1,4 +1,4 @@
-"""Cases of `benchmarks.accuracy`: the functions of `scipy.special`."""
+"""Accuracy cases of the functions of `scipy.special`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from benchmarks.accuracy_case import INNER, MAX, PLUS, UNIT, Cases, mpmath, wide
 
 
 def hurwitz(x: Any, q: Any) -> Any:
-    """By the formula of Euler and Maclaurin; mpmath's own loses digits at large q."""
+    """Return the Hurwitz zeta function by the Euler-Maclaurin formula; mpmath's loses digits at
+    large q."""
     mp, count = mpmath(), 60
     w = q + count
     rest, rising = 1 / (x - 1) + 1 / (2 * w), x / w**2
@@ -39,7 +40,7 @@ def _owens_t(h: Any, a: Any) -> Any:
 
 
 def _legendre(n: int, m: int, x: Any, derivative: bool = False) -> Any:
-    """The associated function by its definition: a derivative of a polynomial."""
+    """Return an associated Legendre function by its definition, a derivative of a polynomial."""
     mp = mpmath()
 
     def polynomial(order: int, x: Any) -> Any:
@@ -62,7 +63,7 @@ SIXTEENTH: dict[str, Any] = {"share": 16}
 
 
 def add_special(cases: Cases) -> None:
-    """The table of `scipy.special`, in families."""
+    """Add the cases of `scipy.special`, in families."""
     mp = mpmath()
     sp = "scipy.special."
     few: dict[str, Any] = {"share": 8}
@@ -128,7 +129,7 @@ def add_special(cases: Cases) -> None:
 
 
 def _add_beyond(cases: Cases) -> None:
-    """Functions of several results, of whole or of complex numbers, entropies, powers."""
+    """Add functions with several results, integer or complex arguments, entropies and powers."""
     mp = mpmath()
     sp, few = "scipy.special.", SIXTEENTH
 
@@ -183,7 +184,7 @@ def _add_beyond(cases: Cases) -> None:
 
 
 def _add_folds(cases: Cases) -> None:
-    """Functions of rows, Legendre's functions and what is made of them."""
+    """Add reductions over rows, Legendre functions and functions built from them."""
     mp = mpmath()
     sp, few = "scipy.special.", SIXTEENTH
 

@@ -1,7 +1,8 @@
-"""How many processors our kernels keep busy: `python -m benchmarks.busy [--only GROUP...]`.
+"""Measure how many CPUs our kernels keep busy: `python -m benchmarks.busy [--only GROUP...]`.
 
-CPU time of all threads over wall time, for the suite of `python -m accnp bench` and the expressions
-of the groups asked for. Work of less than half a millisecond is left out: threads are not worth it.
+Prints the CPU time of all threads divided by the wall time, for the suite of `python -m accnp
+bench` and the expressions of the selected groups. Calls shorter than half a millisecond are
+skipped, because they are too short to be split among threads.
 """
 
 import argparse
@@ -18,7 +19,7 @@ WORTH = 5e-4
 
 
 def figures(expression: Expression) -> tuple[float, float]:
-    """Seconds of a call, and processors that it keeps busy."""
+    """Return the seconds of one call and the average number of CPUs that it keeps busy."""
     with wide(expression.x64):
         call = expression.ours()
         call()
@@ -28,7 +29,8 @@ def figures(expression: Expression) -> tuple[float, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print a line for each; 1 if something worth it leaves most of a processor idle."""
+    """Print a line per expression; return 1 if one that is long enough for threads leaves CPUs
+    mostly idle."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="groups, besides the suite")
     options = parser.parse_args(argv)

@@ -37,7 +37,7 @@ print(total(np.arange(1_000_000, dtype="float32")))""",
 
 
 def process(code: str, cache: str) -> tuple[float, float]:
-    """The wall and CPU seconds of a fresh process."""
+    """Return the wall and CPU seconds of a fresh process."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run(
         [sys.executable, "-c", code],
@@ -50,7 +50,7 @@ def process(code: str, cache: str) -> tuple[float, float]:
 
 
 def measure(rounds: int) -> dict[str, tuple[float, float]]:
-    """The minima over the rounds, in which the kinds take turns."""
+    """Return the minimum over the rounds for each kind of process; the kinds are interleaved."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in PROGRAMS}
     with tempfile.TemporaryDirectory() as warm:
         process(OURS, warm)

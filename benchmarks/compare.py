@@ -1,4 +1,4 @@
-"""Compare accnp with JAX, NumPy, numexpr, torch: prints the table, fails below a bar.
+"""Compare accnp with JAX, NumPy, numexpr and PyTorch: print a table and fail if a bar is missed.
 
 `python -m benchmarks.compare [--only selu sort 'fft*'] [--rounds 15] [--threads 2] [--markdown]
 [--json FILE]`. Words after `--only` are groups, rows, or patterns of them; `--list` shows them.
@@ -22,7 +22,7 @@ from benchmarks.harness import (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print, write; 1 if a figure misses its bar or a row fails."""
+    """Measure, print and write the rows; return 1 if a ratio misses its bar or a row fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="groups, rows, or patterns of either")
     parser.add_argument("--list", action="store_true", help="show groups and rows, measure nothing")

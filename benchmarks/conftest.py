@@ -1,4 +1,6 @@
-"""What the pytest-benchmark suites share: a library by name. accnp's plugin waits for results."""
+"""Fixtures of the pytest-benchmark suites: each library under its name. accnp's plugin waits for
+results.
+"""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -21,11 +23,12 @@ LIBRARIES = {
 
 @pytest.fixture(params=LIBRARIES)
 def library(request: pytest.FixtureRequest) -> Any:
-    """`.np` the array module, `.asarray`, `.wrap(f)` the function as it is timed."""
+    """Provide a library: `.np` is its array module, `.asarray`, and `.wrap(f)` the function to
+    time."""
     return LIBRARIES[request.param]
 
 
 @pytest.fixture
 def normal() -> Callable[..., np.ndarray]:
-    """Float32 normal numbers of a shape, always the same."""
+    """Return reproducible normally distributed float32 numbers of the given shape."""
     return lambda *shape: np.random.default_rng(0).standard_normal(shape, dtype=np.float32)

@@ -1,5 +1,5 @@
-"""Count what must not grow unnoticed: kernels, bytes, traces, kernel sources and allocations of the
-expressions of all groups, and the modules that `import accnp` loads.
+"""Count kernels, bytes moved, traces, kernel sources and allocations of the expressions of all
+groups, and the modules that `import accnp` loads, so that none of these grow unnoticed.
 
 `python -m benchmarks.counts` compares with `tests/expected/counts/`; `--write` rewrites these
 files; `--only GROUP...` limits either to some groups. The expressions are in `EXPRESSIONS`. The
@@ -30,11 +30,12 @@ _STEADY = 3
 
 
 def count(expression: Expression) -> dict[str, float]:
-    """The counts of one expression at its full size.
+    """Return the counts of one expression at its full size.
 
-    kernels: launches of one call once everything is known; steps: library calls and loops on the
-    host; MB: what must move, from the plans; texts: different sources that had to be compiled;
-    traces: of all calls; plans; allocations: blocks taken from the system by calls that come later.
+    kernels: launches of one call in the steady state; steps: library calls and host loops;
+    MB: bytes that must be moved, according to the plans; texts: different sources that were
+    compiled; traces: of all calls; plans: plans made; allocations: blocks that later calls take
+    from the system.
     """
     with wide(expression.x64):
         f, arguments = expression.make(accnp)
@@ -65,7 +66,7 @@ def count(expression: Expression) -> dict[str, float]:
 
 
 def _entries(function: Any) -> list[Any]:
-    """The traced signatures of a jitted function, each once."""
+    """Return the traced signatures of a jitted function, without duplicates."""
     return list({id(e): e for e in function._cache.values()}.values())
 
 
@@ -77,13 +78,14 @@ def _texts(plan: Plan) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def count_group(name: str) -> dict[str, dict[str, float]]:
-    """The counts of a group's expressions."""
+    """Return the counts of a group's expressions."""
     (group,) = registry.groups([name]).values()
     return {n: count(e) for n, e in group.expressions.items() if e.counted}
 
 
 def imported() -> dict[str, Any]:
-    """What `import accnp` loads beyond NumPy: how many modules of its own, which others."""
+    """Return the modules that `import accnp` loads beyond NumPy: the number of accnp's own, and the
+    others."""
     code = """
 import json, sys
 import numpy
@@ -103,13 +105,13 @@ print(json.dumps({
 
 
 def read(group: str) -> dict[str, Any]:
-    """The counts of a group that are on file."""
+    """Return the stored counts of a group."""
     file = FOLDER / f"{group}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def write(group: str, rows: Mapping[str, Any]) -> None:
-    """Put the counts of a group on file, a line for each expression."""
+    """Store the counts of a group, one line per expression."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     lines = [f'"{name}": {json.dumps(row)}' for name, row in sorted(rows.items())]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
@@ -117,7 +119,7 @@ def write(group: str, rows: Mapping[str, Any]) -> None:
 
 
 def differences(group: str, current: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """In words what a group's counts on file and those found do not share."""
+    """Describe the differences between the current counts of a group and the stored ones."""
     out = []
     for name in sorted({*current, *before}):
         new, old = current.get(name), before.get(name)
@@ -138,7 +140,7 @@ def differences(group: str, current: Mapping[str, Any], before: Mapping[str, Any
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Count and compare, or write; 1 if something differs."""
+    """Count and compare with the stored counts, or write them; return 1 if something differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="groups")
     parser.add_argument("--write", action="store_true", help="put the counts on file")

@@ -1,10 +1,10 @@
-"""Short kernels while other processes keep the processors busy: `python -m benchmarks.crowded`.
+"""Time short kernels while other processes keep the CPUs busy: `python -m benchmarks.crowded`.
 
-Two processes run accnp, one with one thread and one with a thread for each CPU, and take turns,
-while as many processes as there are CPUs do nothing but count. A line per kernel is the ratio of
-the times that a call takes in both, on average over a turn, in the median over the turns: waiting
-for a thread that has lost its processor counts. The exit status is 1 if the median of the runs is
-above the bar.
+Two processes run accnp, one with one thread and one with a thread per CPU. They take turns while as
+many other processes as there are CPUs run busy loops. For each kernel, the table shows the ratio of
+the two mean call times of a turn, as the median over the turns; the means include the time spent
+waiting for a thread that was descheduled. The exit status is 1 if the median of the runs exceeds
+the bar.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TURN = 0.1  # seconds; some turns of the scheduler
 
 
 def kernels() -> dict[str, Callable[[], object]]:
-    """Calls that are just long enough to be worth threads, by name."""
+    """Return, by name, kernel calls that are just long enough to be split among threads."""
     import numpy as np
 
     import accnp as m
@@ -74,7 +74,8 @@ def kernels() -> dict[str, Callable[[], object]]:
 
 
 def work() -> None:
-    """Answer each name and number of seconds with the seconds of a call, on average."""
+    """Read lines with a name and a number of seconds; answer each with the mean seconds
+    per call."""
     calls = kernels()
     for call in calls.values():
         for _ in range(3):
@@ -90,7 +91,7 @@ def work() -> None:
 
 
 class _Worker:
-    """A process that runs kernels on so many threads."""
+    """A process that runs kernels with a given number of threads."""
 
     def __init__(self, threads: int) -> None:
         names = ("ACCNP_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -110,7 +111,7 @@ class _Worker:
         return line.rstrip("\n")
 
     def seconds(self, name: str) -> float:
-        """Of a call, on average over a turn."""
+        """Return the mean seconds per call over one turn."""
         assert self.process.stdin
         self.process.stdin.write(f"{name}\t{TURN}\n")
         self.process.stdin.flush()
@@ -119,7 +120,7 @@ class _Worker:
 
 @contextmanager
 def _crowd(count: int) -> Iterator[None]:
-    """So many processes that never rest."""
+    """Start this number of processes that run busy loops."""
     counting = [sys.executable, "-S", "-c", "while True: pass"]
     processes = [subprocess.Popen(counting) for _ in range(count)]
     try:
@@ -131,7 +132,7 @@ def _crowd(count: int) -> Iterator[None]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table; 1 if a kernel misses the bar."""
+    """Print the table; return 1 if a kernel misses the bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of names")
     parser.add_argument("--runs", type=int, default=3)

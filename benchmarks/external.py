@@ -1,4 +1,5 @@
-"""The bars of cases that were once slow: ratios to JAX, or to the better of NumPy and JAX.
+"""Measure cases that were once slow against their bars: ratios to JAX, or to the faster of NumPy
+and JAX.
 
 `python -m benchmarks.external [--only PATTERN ...] [--runs 3] [--rounds 15] [--threads N]`. Each
 run calls accnp and its peers in turn, in one process, as `harness.paced` does, and compares the
@@ -28,7 +29,7 @@ Program = Callable[[Any], Callable[[], Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """A program, the largest ratio that it may take, and the same work in NumPy if that counts."""
+    """A program, its largest allowed ratio, and optionally the same computation in NumPy."""
 
     name: str
     bar: float
@@ -55,7 +56,8 @@ def _search(rows: int, length: int, **options: Any) -> Program:
 
 
 def _batched(make: Callable[[Any], Callable[..., Any]]) -> Program:
-    """A function of a sorted and an unsorted row of 8000 elements, over three rows."""
+    """Return a function of a sorted and an unsorted row of 8000 elements, batched over
+    three rows."""
     a, v = np.sort(_values(3, 8000), axis=1), _values(3, 8000)[:, ::-1].copy()
     return lambda m: _compile_call(m, m.vmap(make(m)), a, v)
 
@@ -104,7 +106,7 @@ def _determinants() -> Iterator[Case]:
 
 
 def _loop(bar: float, name: str, x: np.ndarray, step: Callable[..., Any]) -> Case:
-    """A loop of 50 steps over one array."""
+    """Return a loop of 50 steps over one array."""
 
     def program(m: Any) -> Callable[[], Any]:
         return _compile_call(m, lambda f: m.lax.fori_loop(0, 50, lambda i, f: step(m, i, f), f), x)
@@ -200,7 +202,7 @@ def _iteration() -> Iterator[Case]:
 
 
 def _adi(u: np.ndarray, m: Any, set_: Callable[..., Any], loop: Callable[..., Any]) -> Any:
-    """Three steps of an alternating-direction-implicit solver of u_t = u_xx + 2 u_yy."""
+    """Return three steps of an alternating-direction-implicit solver of u_t = u_xx + 2 u_yy."""
     n = len(u)
     across, along = 2.0 * n * n / 3, 1.0 * n * n / 3
     a, b, d, e = -across / 2, 1 + across, -along / 2, 1 + along
@@ -312,7 +314,7 @@ def _sweeps() -> Iterator[Case]:
 
 
 def cases() -> list[Case]:
-    """All cases, in the order of the table."""
+    """Return all cases, in the order of the table."""
     groups = (
         _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked,
         _products, _systems, _simulations, _sweeps,
@@ -321,7 +323,7 @@ def cases() -> list[Case]:
 
 
 def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
-    """The ratio of each run, and whether the results agree with JAX's."""
+    """Return the ratio of each run, and whether the results agree with JAX's."""
     accnp, jax = importlib.import_module("accnp"), importlib.import_module("jax")
     calls = {"accnp": case.program(accnp), "jax": case.program(jax)}
     ours, theirs = np.asarray(calls["accnp"]()), np.asarray(calls["jax"]())
@@ -338,7 +340,7 @@ def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table; 1 if a case misses its bar, fails, or differs."""
+    """Print the table; return 1 if a case misses its bar, fails, or gives a different result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of names")
     parser.add_argument("--runs", type=int, default=3)

@@ -1,10 +1,10 @@
-"""First calls in fresh processes with an empty cache: `python -m benchmarks.first_calls`.
+"""Time first calls in fresh processes with an empty cache: `python -m benchmarks.first_calls`.
 
-Each program runs in processes of accnp and JAX in turns. A line gives the ratio of the fastest
-first calls (of the whole processes where a program is a script of many small calls), in CPU time
-and in wall time; the bar holds for the latter. The exit status is 1 if the median of the runs is
-above the bar. Of the cases of `benchmarks.external`, with 64-bit numbers, the geometric mean has
-the bar.
+Each program runs in processes of accnp and of JAX in turns. The table shows the ratio of the
+fastest first calls in CPU time and in wall time; for scripts with many small calls, the whole
+process is timed. The bar applies to the wall time. The cases of `benchmarks.external`, run with
+64-bit numbers, have one bar for the geometric mean of their ratios. The exit status is 1 if the
+median of the runs exceeds a bar.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ def _values(*shape: int) -> np.ndarray:
 
 
 def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: C901
-    """A step of a cart with a pole, by corrections of positions: 3,000 operations after inlining,
-    and 7,800 with contacts."""
+    """Return a position-based dynamics step of a cart with a pole.
+
+    It has 3,000 operations after inlining, and 7,800 with contacts.
+    """
     np_ = m.numpy
     dt = 0.005
     up = np.array([0.0, 0.0, 1.0], "float32")
 
     def product(a: Any, b: Any) -> Any:
-        """Of quaternions."""
+        """Multiply two quaternions."""
         return np_.array(
             [
                 a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
@@ -71,7 +73,7 @@ def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: 
         return v / (length(v) + 1e-6)
 
     def turned(q: Any, w: Any) -> Any:
-        """After an infinitesimal rotation."""
+        """Apply an infinitesimal rotation."""
         rate = np_.concatenate([np_.zeros(1, "float32"), w])
         return unit(q + 0.5 * product(rate, q))
 
@@ -79,7 +81,7 @@ def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: 
         return rotated(inverse_inertia * rotated(v, inverse(q)), q)
 
     def push(body: dict[str, Any], at: Any, impulse: Any, sign: float) -> dict[str, Any]:
-        """Move and turn a body by an impulse at a point."""
+        """Move and rotate a body by an impulse at a point."""
         x = body["x"] + sign * impulse * body["im"]
         w = inertia(np_.cross(at - body["x"], impulse), body["q"], body["ii"])
         return {**body, "x": x, "q": turned(body["q"], sign * w)}
@@ -89,7 +91,7 @@ def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: 
         return body["im"] + np_.dot(arm, inertia(arm, body["q"], body["ii"]))
 
     def joined(a: dict[str, Any], b: dict[str, Any], joint: dict[str, Any]) -> tuple[Any, Any]:
-        """Two bodies after the corrections of a joint: of its anchors, its axis and its limits."""
+        """Correct two bodies for a joint: its anchors, its axis and its limits."""
         here = a["x"] + rotated(joint["a"], a["q"])
         there = b["x"] + rotated(joint["b"], b["q"])
         apart = here - there
@@ -114,7 +116,7 @@ def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: 
         return a, {**b, "q": turned(b["q"], -inertia(turn, b["q"], b["ii"]))}
 
     def lifted(body: dict[str, Any]) -> dict[str, Any]:
-        """After the contacts of both ends of a capsule with the ground."""
+        """Correct a capsule for the contacts of both ends with the ground."""
         for end in (-0.3, 0.3):
             tip = body["x"] + rotated(np.array([0, 0, end], "float32"), body["q"])
             depth = np_.maximum(0.05 - np_.dot(tip, up), 0.0)
@@ -198,11 +200,12 @@ def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: 
 
 
 def derivatives(m: Any) -> Callable[[], Any]:
-    """Checks of the first and second derivatives of products against differences, not compiled."""
+    """Return eager checks of first and second derivatives of products against finite
+    differences."""
     np_ = m.numpy
 
     def checked(f: Callable[[Any], Any], x: np.ndarray) -> float:
-        """The largest error of the gradient and of the Hessian's product with a direction."""
+        """Return the largest error of the gradient and of a Hessian-vector product."""
         direction = np.ones_like(x) / np.sqrt(x.size)
         total = lambda x: np_.sum(np_.sin(f(x)))  # noqa: E731
         gradient = m.grad(total)
@@ -260,7 +263,7 @@ CASES = (
 
 
 def work(name: str, library: str) -> None:
-    """Print the wall and CPU seconds of a first call, and a sum of its results."""
+    """Print the wall and CPU seconds of a first call, and the sum of its results."""
     module = importlib.import_module(library)
     if name in PROGRAMS:
         call = PROGRAMS[name][0](module)
@@ -278,7 +281,7 @@ def _cpu(who: int = resource.RUSAGE_SELF) -> float:
 
 
 def process(name: str, library: str) -> tuple[float, float]:
-    """The wall and CPU seconds of a program in a fresh process."""
+    """Return the wall and CPU seconds of a program in a fresh process."""
     code = [sys.executable, "-m", "benchmarks.first_calls", "--work", name, library]
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "ACCNP_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu"}
@@ -290,7 +293,7 @@ def process(name: str, library: str) -> tuple[float, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table; 1 if a program misses the bar."""
+    """Print the table; return 1 if a program misses the bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of names")
     parser.add_argument("--runs", type=int, default=3)

@@ -1,4 +1,4 @@
-"""What the rows are made of: timing, tables and fresh processes (`accnp.bench` has them).
+"""Timing, tables and fresh processes for the benchmark rows, mostly re-exported from `accnp.bench`.
 
 `fresh_process` times work that needs an interpreter of its own: the code prints a number of seconds
 as its last line.
@@ -27,7 +27,8 @@ __all__ = [
 
 
 def use_cpus(count: int | None) -> int:
-    """Give every library the same CPUs; call it before they are imported. How many they are."""
+    """Give every library the same CPUs and return their number; call it before importing the
+    libraries."""
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, allowed[:count])

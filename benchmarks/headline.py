@@ -1,4 +1,4 @@
-"""The table of figures in README.md and its chart, from the data files that the site shows.
+"""Write the table of timings in README.md and its chart from the data files that the site shows.
 
 `python -m benchmarks.headline` reads the measured figures in `data/headline.csv` and
 `data/cold.csv`, and writes the lines between the markers in README.md, and
@@ -41,7 +41,7 @@ LARGEST = 32.0  # the ratio at the right end of the scale
 
 @dataclass
 class Figure:
-    """The times of accnp and of a peer for one piece of work, and their ratio."""
+    """The times of accnp and of a peer for one workload, and their ratio."""
 
     work: str
     ours: str
@@ -56,7 +56,7 @@ def read(name: str) -> list[dict[str, str]]:
 
 
 def figures() -> list[Figure]:
-    """The chosen figures, and the cold start."""
+    """Return the selected figures and the cold start."""
     rows = {(row["work"], row["peer"]): row for row in read("headline.csv")}
     figures_of_tables = [
         Figure(work, rows[work, peer]["accnp ms"], peer, rows[work, peer]["peer ms"],
@@ -69,14 +69,14 @@ def figures() -> list[Figure]:
 
 
 def table() -> str:
-    """The figures as a table in Markdown."""
+    """Return the figures as a Markdown table."""
     lines = ["| work | accnp, ms | peer, ms | accnp / peer |", "|---|---|---|---|"]
     lines += [f"| {f.work} | {f.ours} | {f.peer} {f.theirs} | {f.ratio:.2f} |" for f in figures()]
     return "\n".join(lines) + "\n"
 
 
 def readme() -> str:
-    """README.md with the table between its markers."""
+    """Return README.md with the table between its markers."""
     text = README.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.partition(END)[2]
@@ -84,7 +84,7 @@ def readme() -> str:
 
 
 def chart() -> str:
-    """Bars of how many times as fast accnp is as the peer, on a logarithmic scale around 1."""
+    """Return a bar chart of accnp's speedup over each peer, on a logarithmic scale around 1."""
     bars = figures()
     height = TOP + ROW * len(bars) + 34
     middle = LABELS + 90

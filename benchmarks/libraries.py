@@ -1,11 +1,11 @@
-"""Training steps and samplers of libraries written for JAX: `python -m benchmarks.libraries`.
+"""Time training steps and samplers of libraries written for JAX: `python -m benchmarks.libraries`.
 
-Each program runs in a process of its own with JAX, and in one with accnp in its place
-(`python -m accnp.as_jax`). Both take turns. The first step, with an empty cache of kernels,
-includes tracing and compilation; it is measured in fresh processes. The time of steady steps is
-that of the fastest block of some milliseconds in each turn, which depends less on other processes,
-and the ratio is the median over the turns. Wall time and CPU time are shown. The exit status is 1
-if a wall ratio is above its bar.
+Each program runs in one process with JAX, and in one with accnp in place of JAX (`python -m
+accnp.as_jax`). The two processes take turns. The first step is measured in fresh processes with an
+empty kernel cache, so it includes tracing and compilation. The steady-state time of a turn is that
+of its fastest block of some milliseconds, which reduces the influence of other processes; the ratio
+is the median over the turns. Wall time and CPU time are shown. The exit status is 1 if a wall-time
+ratio exceeds its bar.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLASSES = (INPUTS @ _random.standard_normal((16, 4))).argmax(1)
 
 
 def optax_adamw() -> Step:
-    """An MLP written by hand, AdamW with a schedule and clipped gradients."""
+    """An MLP without a layer library, trained by AdamW with a schedule and gradient clipping."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -149,7 +149,7 @@ def flax_linen() -> Step:
 
 
 def flax_nnx() -> Step:
-    """The same classifier with batch normalization, as modules that change."""
+    """The same classifier with batch normalization, as mutable modules."""
     import jax.numpy as jnp
     import optax
     from flax import nnx
@@ -182,7 +182,7 @@ def flax_nnx() -> Step:
 
 
 def numpyro_nuts() -> Step:
-    """A linear regression with 8 coefficients: 200 steps of warm-up and 200 samples of NUTS."""
+    """A linear regression with 8 coefficients: 200 warm-up steps and 200 samples of NUTS."""
     import jax
     import jax.numpy as jnp
     import numpyro
@@ -247,8 +247,11 @@ PROGRAMS: dict[str, Callable[[], Step]] = {
 
 
 def work(name: str) -> None:
-    """Print the wall and CPU seconds of the first step. Then answer each number of seconds with
-    those of a step in the fastest block of steps, whose last results are waited for."""
+    """Print the wall and CPU seconds of the first step, then time steady steps on request.
+
+    Each number of seconds on standard input is answered with the wall and CPU seconds of a step in
+    the fastest block. A block waits for its last results.
+    """
     warnings.simplefilter("ignore")
     import jax
 
@@ -290,7 +293,7 @@ class _Worker:
         return wall, cpu
 
     def seconds(self) -> tuple[float, float]:
-        """Wall and CPU seconds of a step, in the fastest block of a turn."""
+        """Return the wall and CPU seconds of a step in the fastest block of a turn."""
         assert self.process.stdin
         self.process.stdin.write(f"{TURN}\n")
         self.process.stdin.flush()
@@ -304,7 +307,7 @@ class _Worker:
 
 @contextmanager
 def _workers(name: str) -> Iterator[tuple[_Worker, _Worker]]:
-    """Fresh processes of accnp and JAX."""
+    """Start fresh processes of accnp and JAX."""
     with tempfile.TemporaryDirectory() as cache:
         both = [_Worker(name, ours, cache) for ours in (True, False)]
         try:
@@ -315,7 +318,7 @@ def _workers(name: str) -> Iterator[tuple[_Worker, _Worker]]:
 
 
 def measure(name: str, processes: int, turns: int) -> Iterator[tuple[str, list[Any], float]]:
-    """Yield rows: what is measured, pairs of (wall, CPU) seconds of accnp and JAX, and the bar."""
+    """Yield rows: a description, pairs of (wall, CPU) seconds of accnp and JAX, and the bar."""
     first, steady = [], []
     for k in range(processes):
         with _workers(name) as (ours, theirs):
@@ -327,7 +330,7 @@ def measure(name: str, processes: int, turns: int) -> Iterator[tuple[str, list[A
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table; 1 if a program misses a bar."""
+    """Print the table; return 1 if a program misses a bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of names")
     parser.add_argument("--processes", type=int, default=3, help="for first steps")

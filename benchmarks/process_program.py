@@ -1,8 +1,9 @@
 """The program that `benchmarks/processes.py` starts in two processes: one case, for one library.
 
-`process_program.py LIBRARY CASE RANK PORT`, with LIBRARY `accnp`, `jax` or `mpi4py`. RANK and PORT
-are for JAX, whose processes find each other at a port; "alone" as RANK runs the work of one process
-without messages. The first process prints the seconds of one call, the minimum of several runs.
+Usage: `process_program.py LIBRARY CASE RANK PORT`, where LIBRARY is `accnp`, `jax` or `mpi4py`.
+JAX's processes use RANK and PORT to connect. With "alone" as RANK, the program does the work of one
+process without messages. The first process prints the seconds of one call, the minimum of several
+runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LOOP = 2000  # messages of a loop
 
 
 def fastest(call: Callable[[], Any], count: int, runs: int) -> float:
-    """Return the seconds of one of `count` calls, at best of several runs."""
+    """Return the seconds of one of `count` calls, as the minimum of several runs."""
     call()
     times = []
     for _ in range(runs):
@@ -32,7 +33,7 @@ def fastest(call: Callable[[], Any], count: int, runs: int) -> float:
 
 
 def mpi_case(case: str) -> float:
-    """Messages by mpi4py alone: what the others are compared with."""
+    """Run a case with mpi4py alone, the baseline of the comparison."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -47,7 +48,7 @@ def mpi_case(case: str) -> float:
 
 
 class Cases:
-    """The cases for accnp and JAX, whose programs are the same."""
+    """The cases of accnp and JAX, whose programs are the same."""
 
     def __init__(self, m: Any, alone: bool) -> None:
         self.m, self.alone = m, alone
@@ -56,7 +57,7 @@ class Cases:
         self.ring = [(i, (i + 1) % self.n) for i in range(self.n)]
 
     def array(self, local: np.ndarray, *spec: Any) -> Any:
-        """An array of the shards that the processes pass."""
+        """Return an array made of one shard per process."""
         m = self.m
         sharding = m.NamedSharding(self.mesh, m.P(*spec))
         return m.make_array_from_process_local_data(sharding, local)
@@ -80,7 +81,7 @@ class Cases:
         return lambda x: lax.ppermute(x, "x", self.ring)
 
     def loop(self, kind: str) -> float:
-        """A message of 8 B in each iteration of a compiled loop."""
+        """Send a message of 8 B in each iteration of a compiled loop."""
         m, P = self.m, self.m.P
         one = self.one(kind)
         scale = np.float32(0.5 if kind == "psum" else 1)
@@ -91,7 +92,8 @@ class Cases:
         return fastest(lambda: m.block_until_ready(f(x)), 1, 30) / LOOP
 
     def stencil(self) -> float:
-        """Diffusion: rows of a square for each process, which get the edges of their neighbors."""
+        """Diffusion: each process has some rows of a square and exchanges edge rows with its
+        neighbors."""
         m, P = self.m, self.m.P
         jnp = m.numpy
         back = [(b, a) for a, b in self.ring]
@@ -117,7 +119,7 @@ class Cases:
         return fastest(lambda: m.block_until_ready(f(x)), 1, 25) / STEPS
 
     def mlp(self) -> float:
-        """Training steps of 784-512-10 with 256 examples for each process."""
+        """Training steps of a 784-512-10 network with 256 examples per process."""
         m, P = self.m, self.m.P
         jnp = m.numpy
         random = np.random.default_rng(0)

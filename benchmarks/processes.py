@@ -1,9 +1,10 @@
-"""Messages and weak scaling in two processes of one thread each, and a table and chart of them.
+"""Measure messages and weak scaling in two single-threaded processes, and write a table and a
+chart.
 
-`python -m benchmarks.processes` measures on a machine that is otherwise idle, and writes
+`python -m benchmarks.processes` should run on an otherwise idle machine. It writes
 `data/processes.csv`, the table in docs/multiple-processes.md and `docs/pictures/processes.svg`;
-`--render` writes the latter two again. Each case is measured in fresh processes, several times in
-turn, and the minimum counts. Each process has a processor of its own.
+`--render` only writes the latter two again. Each case is measured several times in fresh processes,
+in turns, and the minimum counts. Each process is bound to its own CPU.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _started(command: Sequence[str], processor: int | None = None) -> subprocess
 
 
 def _seconds(started: Sequence[subprocess.Popen[str]]) -> list[float]:
-    """The numbers that programs print; nan where one fails."""
+    """Return the numbers that the programs print, or nan if one fails."""
     times = []
     for program in started:
         try:
@@ -73,7 +74,7 @@ def _port() -> str:
 
 
 def run(library: str, case: str) -> float:
-    """Run a case in two processes, and return its seconds."""
+    """Run a case in two processes and return its seconds."""
     program = [sys.executable, PROGRAM, library, case]
     if library == "jax":
         port = _port()
@@ -85,7 +86,7 @@ def run(library: str, case: str) -> float:
 
 
 def run_alone(library: str, case: str) -> float:
-    """Run the work of one process twice, side by side, and return the seconds of the slower one."""
+    """Run the work of one process twice in parallel and return the seconds of the slower one."""
     program = [sys.executable, PROGRAM, library, case, "alone", "0"]
     return max(_seconds([_started(program, i) for i in range(2)]))
 

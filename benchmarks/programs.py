@@ -1,7 +1,8 @@
 """Whole programs with loops, batches and derivatives, each written once for both libraries.
 
-Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
-as NumPy arrays. `PROGRAMS` has, for each, its label in the table and its bar against JAX's `jit`.
+Each function takes a module with JAX's API, and returns a function of arrays together with its
+arguments as NumPy arrays. `PROGRAMS` contains, for each, its label in the table and its bar
+relative to JAX's `jit`.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ Made = tuple[Callable, tuple]
 
 
 def normal(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
-    """Float32 normal numbers of a shape."""
+    """Return normally distributed float32 numbers of the given shape."""
     return np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale)
 
 
@@ -44,7 +45,7 @@ def bodies(n: int) -> Callable[[Any], Made]:
 
 
 def mandelbrot(m: Any) -> Made:
-    """Steps until a point escapes, at most 100, for 300 by 200 points."""
+    """The number of steps until a point escapes, at most 100, for 300 by 200 points."""
 
     def steps(c: Any) -> Any:
         def inside(state: Any) -> Any:
@@ -59,7 +60,7 @@ def mandelbrot(m: Any) -> Made:
 
 
 def jacobi(m: Any) -> Made:
-    """300 sweeps of the heat equation's stencil over 512 by 512 points with a hot edge."""
+    """300 Jacobi sweeps for the heat equation on 512 by 512 points with a hot edge."""
 
     def run(u: Any) -> Any:
         def sweep(_: Any, u: Any) -> Any:
@@ -74,7 +75,7 @@ def jacobi(m: Any) -> Made:
 
 
 def recurrent(m: Any) -> Made:
-    """A recurrent network over 100 steps: loss and gradients."""
+    """The loss and gradients of a recurrent network over 100 steps."""
     np_ = m.numpy
 
     def loss(p: Any, xs: Any, targets: Any) -> Any:
@@ -109,7 +110,7 @@ def _cross_entropy(m: Any, p: Any, x: Any, label: Any) -> Any:
 
 
 def train_step(m: Any) -> Made:
-    """One step of gradient descent of a network 784-512-10 on 128 pictures."""
+    """One step of gradient descent of a 784-512-10 network on 128 images."""
 
     def step(p: Any, x: Any, labels: Any) -> Any:
         value, gradient = m.value_and_grad(lambda p: _cross_entropy(m, p, x, labels))(p)
@@ -119,7 +120,7 @@ def train_step(m: Any) -> Made:
 
 
 def per_example(m: Any) -> Made:
-    """The gradient of each of 128 examples, in the weights of a network 64-128-10."""
+    """The gradient of each of 128 examples with respect to the weights of a 64-128-10 network."""
 
     def gradients(p: Any, x: Any, labels: Any) -> Any:
         gradient = m.grad(lambda p, x, label: _cross_entropy(m, p, x, label))
@@ -133,7 +134,7 @@ def per_example(m: Any) -> Made:
 
 
 def shortest_paths(m: Any) -> Made:
-    """Floyd and Warshall's shortest paths between 256 points."""
+    """Floyd-Warshall shortest paths between 256 points."""
 
     def run(distance: Any) -> Any:
         def through(k: Any, d: Any) -> Any:

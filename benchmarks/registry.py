@@ -1,6 +1,7 @@
-"""All rows and expressions of the files `rows.py` and `rows_<group>.py` beside this one, by group.
+"""Find the rows and expressions of `rows.py` and of each `rows_<group>.py` in this folder, by
+group.
 
-A new file is found by its name; nothing has to be added anywhere.
+New files are found by their names; they need no registration.
 """
 
 import fnmatch
@@ -17,7 +18,7 @@ __all__ = ["Group", "groups", "names", "select"]
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one file; `slow` ones start a process each, and take fewer rounds."""
+    """The rows of one file; the rows in `slow` start processes and run for fewer rounds."""
 
     name: str
     rows: dict[str, Callable[[int], list[Row]]]
@@ -26,13 +27,13 @@ class Group:
 
 
 def names() -> list[str]:
-    """The names of all groups; nothing is imported."""
+    """Return the names of all groups without importing them."""
     here = Path(__file__).parent
     return ["main", *[p.stem.removeprefix("rows_") for p in sorted(here.glob("rows_*.py"))]]
 
 
 def groups(selected: Iterable[str] | None = None) -> dict[str, Group]:
-    """The groups of these names (all of them if None); only their files are imported."""
+    """Return the selected groups (all of them if None); only their files are imported."""
     out = {}
     for name in names() if selected is None else selected:
         module = importlib.import_module(
@@ -45,11 +46,13 @@ def groups(selected: Iterable[str] | None = None) -> dict[str, Group]:
 
 
 def select(groups_by_name: dict[str, Group], words: Iterable[str]) -> list[tuple[Group, str]]:
-    """The rows that any of the words names: a group, a row, a row of a group as in `sort/unique`,
-    or a pattern such as `sort*` of any of these.
+    """Return the rows that match any of the words.
+
+    A word is a group, a row, a row of a group such as `sort/unique`, or a pattern such as `sort*`
+    of any of these.
 
     Raises:
-        ValueError: a word names nothing.
+        ValueError: a word matches nothing.
     """
     every = [(group, name) for group in groups_by_name.values() for name in group.rows]
     out: list[tuple[Group, str]] = []

@@ -1,4 +1,4 @@
-"""The main rows of the comparison: each function measures one and returns `Row`s.
+"""The main rows of the comparison: each function measures one row or several and returns `Row`s.
 
 The functions take a number of rounds. Work that needs a fresh interpreter is given as source code
 into which the names of the library are inserted. The rows of further groups are in
@@ -62,12 +62,12 @@ def waiting(f: Callable, x: Any) -> Callable[[], Any]:
 
 
 def numpy_call(f: Callable) -> Callable[..., Any]:
-    """A peer for the table only: the function on NumPy's arrays."""
+    """Return a peer that is only shown in the table: the function on NumPy arrays."""
     return lambda *arguments: partial(f, *arguments)
 
 
 def check(ours: Any, expected: Any, **tolerance: Any) -> None:
-    """A fast wrong answer is no answer."""
+    """Check that the results agree, since a fast but wrong result is worthless."""
     np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), **tolerance)
 
 
@@ -148,7 +148,7 @@ def dispatch(rounds: int) -> list[Row]:
 
 
 def processes(ours: str, theirs: str, rounds: int, **environment: str) -> dict[str, Timing]:
-    """The two programs in fresh processes, in turns; the first turn is not counted."""
+    """Time the two programs in fresh processes, in turns; the first turn is not counted."""
     timings = {"ours": Timing(), "JAX": Timing()}
     for index in range(rounds + 1):
         for name, code in (("ours", ours), ("JAX", theirs)):
@@ -182,7 +182,8 @@ print(now() - t)
 
 
 def _empty_cache(ours: str, theirs: str, rounds: int) -> dict[str, Timing]:
-    """The two programs in fresh processes, ours with nothing on disk: it compiles, too."""
+    """Time the two programs in fresh processes; ours starts with an empty disk cache
+    and compiles."""
     timings = {"ours": Timing(), "JAX": Timing()}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as empty:
@@ -227,7 +228,7 @@ def new_shape(rounds: int) -> list[Row]:
 
 
 def cold(name: str, rounds: int) -> list[Row]:
-    """The first call of a whole program: trace, compile and run once, nothing from disk."""
+    """Time the first call of a whole program: trace, compile and run once, without a disk cache."""
     code = """
 from time import perf_counter as now
 {library}

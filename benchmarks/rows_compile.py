@@ -1,8 +1,8 @@
-"""What it costs until a program runs: tracing and compiling graphs of 1 to 1000 operations, second
-processes, new shapes, the import.
+"""Measure the time until a program runs: tracing and compiling graphs of 1 to 1000 operations,
+second processes, new shapes, and the import.
 
-The process is warm (it has compiled other things), the disk cache is off and no kernel of the graph
-is known; in second processes both libraries have their disk caches.
+The process is warm (it has compiled other kernels), the disk cache is off and no kernel of the
+graph is cached. In the rows about second processes, both libraries have their disk caches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Graph = Callable[[Any, int, int], Callable[[Any], Any]]
 
 
 def chain(m: Any, n: int, start: int) -> Callable[[Any], Any]:
-    """n elementwise operations, a fifth of them `tanh`."""
+    """Return n elementwise operations, a fifth of them `tanh`."""
 
     def f(x: Any) -> Any:
         y = x
@@ -49,7 +49,8 @@ def chain(m: Any, n: int, start: int) -> Callable[[Any], Any]:
 
 
 def mixed(m: Any, n: int, start: int) -> Callable[[Any], Any]:
-    """About n operations: products of matrices, sums along either axis, elementwise ones."""
+    """Return about n operations: matrix products, sums along either axis, and elementwise
+    operations."""
 
     def f(x: Any) -> Any:
         y = x
@@ -70,7 +71,7 @@ def mixed(m: Any, n: int, start: int) -> Callable[[Any], Any]:
 
 
 def slope(graph: Graph) -> Graph:
-    """The gradient of the sum of a graph."""
+    """Return the gradient of the sum of a graph."""
     return lambda m, n, start: m.grad(lambda x: graph(m, n, start)(x).sum())
 
 
@@ -84,7 +85,7 @@ GRAPHS: dict[str, tuple[str, Graph, tuple[int, ...]]] = {
 
 
 def forget() -> None:
-    """No kernel of any graph is known any more; those of the library stay."""
+    """Remove the kernels of all graphs from the caches, but not those of the library."""
     for key in [key for key in kernel_cache._kernels if key[1] == "kernel"]:
         del kernel_cache._kernels[key]
 
@@ -117,7 +118,7 @@ def graphs(name: str, rounds: int) -> list[Row]:
 
 
 def _check(graph: Graph, inputs: dict[str, Any]) -> None:
-    """Both compute the same; and warms the process."""
+    """Check that both libraries compute the same, which also warms up the process."""
     ours, theirs = (
         np.asarray(m.jit(graph(m, 7, 3))(inputs[key])) for key, m in (("ours", accnp), ("JAX", jax))
     )
@@ -154,7 +155,7 @@ SECOND = {
 
 
 def second_process(name: str, rounds: int) -> list[Row]:
-    """From the start of a process to its first result, with all kernels on disk."""
+    """Time a process from its start to its first result, with all kernels on disk."""
     definition, arguments, expected = SECOND[name]
     ours, theirs = (
         _SECOND.format(library=lib, definition=definition, arguments=arguments, want=expected)
@@ -174,7 +175,7 @@ def second_process(name: str, rounds: int) -> list[Row]:
 
 
 def import_time(rounds: int) -> list[Row]:
-    """`import accnp` against `import numpy` and 80 ms."""
+    """Compare `import accnp` with `import numpy` and with 80 ms."""
     code = "from time import perf_counter as now; t = now(); import {}; print(now() - t{})"
     timings = {"ours": Timing(), "NumPy": Timing()}
     for index in range(rounds + 1):
@@ -190,7 +191,7 @@ def import_time(rounds: int) -> list[Row]:
 
 
 def new_shapes(name: str, rounds: int) -> list[Row]:
-    """Calls of a compiled function with shapes that it has not seen: nothing is compiled."""
+    """Time calls of a compiled function with new shapes, for which nothing is compiled."""
     graph = {
         "formula": lambda m: lambda x: m.numpy.tanh(x) * x + 1.0,
         "rows": lambda m: lambda x: m.nn.softmax(x) @ x.T,

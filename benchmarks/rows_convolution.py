@@ -1,4 +1,6 @@
-"""Convolutions and pooling, forward and backward; a train step of a small network of them."""
+"""Rows of convolutions and pooling, forward and backward, and a training step of a
+small network.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def _pool(shape: tuple[int, ...], name: str, window: Any, strides: Any) -> Calla
 
 
 def _backward(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
-    """Gradients of half the sum of squares, with respect to all arguments."""
+    """Return the gradients of half the sum of squares with respect to all arguments."""
 
     def make_gradient(m: Any) -> Made:
         f, data = make(m)
@@ -67,7 +69,7 @@ def _pair(name: str, title: str, make: Callable[[Any], Made], bars: Any = None) 
 
 
 def network(by_rows: bool, size: int, features: int) -> Callable[[Any], Made]:
-    """Two convolutions, each with ReLU and pooling, then a dense layer; batch 32."""
+    """Two convolutions, each with ReLU and pooling, then a dense layer, with batches of 32."""
     dims = BY_ROWS if by_rows else BY_PLANES
     window = (1, 2, 2, 1) if by_rows else (1, 1, 2, 2)
 

@@ -1,8 +1,8 @@
-"""What a call costs beside the work: small functions, recording, trees of parameters; and programs
-with loops, taken together.
+"""Measure the overhead of a call: small functions, recording, trees of parameters, and programs
+with loops, which are combined in one row.
 
-A row over several sizes or programs has the geometric mean of their ratios, and in its note the
-ratio of each.
+A row over several sizes or programs shows the geometric mean of their ratios, and each ratio in its
+note.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ WORK = {"1": one, "5": five, "20": twenty}
 
 
 def small(ops: str, eager: bool, rounds: int) -> list[Row]:
-    """A function of so many operations on 10 to 1000 elements, waited for."""
+    """Time a function of a number of operations on 10 to 1000 elements, including the wait for its
+    result."""
     f, timings = WORK[ops], {}
     for n in SIZES:
         data = np.random.default_rng(n).standard_normal(n, np.float32)
@@ -58,7 +59,7 @@ def small(ops: str, eager: bool, rounds: int) -> list[Row]:
 
 
 def together(work: str, bar: float, timings: Mapping[str, Mapping[str, Timing]]) -> Row:
-    """One row of several measurements: the geometric mean of their ratios."""
+    """Combine several measurements into one row by the geometric mean of their ratios."""
     ratios = {name: t["ours"].ratio(t["JAX"]) for name, t in timings.items()}
     means = {
         column: _mean([t[key].median for t in timings.values()])
@@ -77,7 +78,7 @@ def _waiting(f: Callable[..., Any], x: Any) -> Call:
 
 
 def recording(rounds: int) -> list[Row]:
-    """Operations that nobody looks at yet, one after the other."""
+    """Time the recording of operations, one after the other, whose values are not needed yet."""
 
     def record(x: Any) -> Any:
         y = x
@@ -94,7 +95,7 @@ def recording(rounds: int) -> list[Row]:
 
 
 def tree_of_parameters(rounds: int) -> list[Row]:
-    """A jitted step over 50 small parameters in nested dictionaries, waited for."""
+    """Time a jitted step over 50 small parameters in nested dictionaries, including the wait."""
     data = {
         f"layer{i}": {"w": np.full((4, 4), i, np.float32), "b": np.ones(4, np.float32)}
         for i in range(25)
@@ -120,7 +121,7 @@ def _update(m: Any) -> Callable[[Any, Any], Any]:
 
 
 def loops(rounds: int) -> list[Row]:
-    """Programs with loops under `jit`, against JAX's `jit`."""
+    """Compare programs with loops under `jit` with JAX's `jit`."""
     timings = {}
     for name in LOOPS:
         functions = PROGRAMS[name].calls()

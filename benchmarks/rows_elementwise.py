@@ -1,7 +1,7 @@
 """Rows of elementwise work: chains, transcendental functions, broadcasting pairs, memory.
 
-Chains are held against the limit of the machine, and against what one would write by hand: a
-parallel loop in Numba, numexpr, torch.compile (where torch is installed).
+Chains are compared with the memory bandwidth of the machine and with hand-written alternatives: a
+parallel loop in Numba, numexpr, and torch.compile if PyTorch is installed.
 """
 
 import functools
@@ -32,7 +32,7 @@ NUMBERS = {"h": 0.5, "q": 0.25}
 
 @functools.lru_cache(4)
 def data(seed: int, *shape: int, dtype: str = "float32") -> np.ndarray:
-    """Normal numbers."""
+    """Return normally distributed numbers."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype, copy=False)
 
 
@@ -40,7 +40,7 @@ def data(seed: int, *shape: int, dtype: str = "float32") -> np.ndarray:
 
 
 def numba_loop(text: str, x: np.ndarray, y: np.ndarray) -> Call:
-    """The chain as a loop that one would write by hand."""
+    """Return the chain as a hand-written Numba loop."""
     code = f"""
 def f(a, b):
     out = np.empty_like(a)
@@ -62,7 +62,7 @@ def numexpr_call(text: str, x: np.ndarray, y: np.ndarray) -> Call:
 
 
 def torch_call(make: Callable[[Any], Callable], *arrays: np.ndarray) -> Call | None:
-    """A call of torch.compile's version of a function that is made from the library."""
+    """Return a call of a function of the library compiled by torch.compile."""
     if importlib.util.find_spec("torch") is None:
         return None
     import torch
@@ -79,7 +79,7 @@ def torch_call(make: Callable[[Any], Callable], *arrays: np.ndarray) -> Call | N
 
 @intrinsic
 def _copy_line(typing: Any, target: Any, source: Any) -> Any:
-    """Copy 64 bytes past the caches; both addresses are multiples of 64."""
+    """Copy 64 bytes with non-temporal stores; both addresses are multiples of 64."""
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         kind = ir.VectorType(ir.IntType(64), 4)
@@ -103,7 +103,7 @@ def _copy(target: int, source: int, lines: int, threads: int) -> None:
 
 
 def streaming_copy(moved: int, *_: np.ndarray) -> Call:
-    """A copy with non-temporal stores, on all threads, of half so many bytes."""
+    """Copy half as many bytes with non-temporal stores on all threads."""
     lines = moved // 128
     raw = [np.ones(64 * lines + 64, np.uint8) for _ in range(2)]
     target, source = (r[-r.ctypes.data % 64 :][: 64 * lines] for r in raw)
@@ -248,7 +248,7 @@ EXPRESSIONS = {
 
 
 def peak_memory(rounds: int) -> list[Row]:
-    """The most memory that a fused chain occupies, over what its inputs and output need."""
+    """Measure the peak memory of a fused chain relative to the size of its inputs and output."""
     code = f"""
 import accnp, accnp.numpy as jnp, numpy as np
 h, q = 0.5, 0.25
@@ -270,7 +270,7 @@ print((read("VmHWM") - before) / (x.nbytes + y.nbytes + z.nbytes))
 
 
 def wrapping(rounds: int) -> list[Row]:
-    """`asarray` of an array that nobody can write to: no copy, under 2 us."""
+    """Check that `asarray` of a read-only array makes no copy and takes less than 2 us."""
     frozen = data(2, 25_000_000).copy()
     frozen.flags.writeable = False
     assert np.shares_memory(np.asarray(anp.asarray(frozen)), frozen)

@@ -1,4 +1,4 @@
-"""Reading and writing at computed places: gathers, scatters, segments, counts, embeddings."""
+"""Rows of indexed reads and writes: gathers, scatters, segment sums, counts, embeddings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def whole(seed: int, top: int, *shape: int) -> np.ndarray:
 
 
 def _elements(f: Callable[[Any, Any, Any], Any], top: int = N) -> Callable[[Any], Made]:
-    """A function of a million numbers and as many indices."""
+    """Return a function of a million numbers and as many indices."""
     return lambda m: (lambda x, i: f(m, x, i), (normal(0, N), whole(1, top, N)))
 
 

@@ -1,4 +1,4 @@
-"""Factorisations, systems and Fourier transforms, against SciPy."""
+"""Rows of factorizations, linear systems and Fourier transforms, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _batch() -> np.ndarray:
 
 
 def _make(text: str, *arguments: Any) -> Callable[[Any], Made]:
-    """An expression of x (and y) in the names of `jax.numpy`."""
+    """Return an expression of x (and y) in the names of `jax.numpy`."""
 
     def make(m: Any) -> Made:
         names = ", ".join("xy"[: len(arguments)])

@@ -1,4 +1,4 @@
-"""Products of matrices, contractions, and what is done with a product while it is near."""
+"""Rows of matrix products, contractions, and operations that can be fused into a product."""
 
 from __future__ import annotations
 

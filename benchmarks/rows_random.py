@@ -1,4 +1,6 @@
-"""Rows of random numbers: the peer's bits, made faster. Keys are arguments, as in programs."""
+"""Rows of random numbers: both libraries generate the same bits. Keys are arguments, as in
+programs.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reductions over every axis pattern, and functions of rows, forward and backward."""
+"""Rows of reductions over all patterns of axes, and of functions of rows, forward and backward."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _masked_sum(axis: int | None) -> Callable[[Any], Made]:
 
 
 def _patterns() -> Iterator[tuple[str, Callable[[Any], Made]]]:
-    """The title of each pattern, and how it is made."""
+    """Yield the title of each pattern and the function that makes it."""
     for op in ("sum", "max", "mean", "var", "any", "argmax"):
         for axis in (None, 0, 1):
             yield f"{op} 2-D axis {axis}", _make_reduction(op, PLANE, "", axis=axis)
@@ -77,7 +77,7 @@ OF_ROWS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _of_rows(f: Callable[[Any, Any], Any], backward: bool) -> Callable[[Any], Made]:
-    """A function of rows; or its value and gradient under half the sum of squares."""
+    """Return a function of rows, or its value and gradient under half the sum of squares."""
 
     def make(m: Any) -> Made:
         def loss(x: Any) -> Any:

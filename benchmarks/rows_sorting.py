@@ -1,4 +1,4 @@
-"""Sorts, orders, searches, selections and distinct values of a million elements."""
+"""Rows of sorts, argsorts, searches, selections and unique values of a million elements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _ints() -> np.ndarray:
 
 
 def _make(text: str, *arguments: Callable[[], Any]) -> Callable[[Any], Made]:
-    """An expression of x (and y), in the names of `jax.numpy` and `lax`."""
+    """Return an expression of x (and y) in the names of `jax.numpy` and `lax`."""
 
     def make(m: Any) -> Made:
         scope = {"jnp": m.numpy, "lax": m.lax}
@@ -99,7 +99,8 @@ EXPRESSIONS = {
 
 
 def _best(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest k and their places, largest first, as one writes it with NumPy."""
+    """Return the k largest elements and their indices, largest first, as one writes it
+    with NumPy."""
     places = np.argpartition(x, -k, axis=-1)[..., -k:]
     values = np.take_along_axis(x, places, -1)
     order = np.argsort(-values, axis=-1)

@@ -1,5 +1,6 @@
-"""Stencils: five and seven points, a separable blur, shallow water, written with slices, rolls and
-pads; and what they are made of."""
+"""Rows of stencils: five-point and seven-point stencils, a separable blur and shallow water,
+written with slices, rolls and pads, and these operations alone.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Training steps of small networks: one step of gradient descent as a function of parameters and
 examples, timed until its results are ready.
 
-Each function takes a library with JAX's names, and returns the step, and its arguments as NumPy
-arrays.
+Each function takes a module with JAX's API, and returns the step and its arguments as NumPy arrays.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ Made = tuple[Callable[..., Any], tuple]
 
 
 def descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """One step of gradient descent: new parameters and the loss."""
+    """Return one step of gradient descent: new parameters and the loss."""
 
     def step(p: Any, *examples: Any) -> Any:
         value, gradient = m.value_and_grad(loss)(p, *examples)
@@ -28,7 +27,7 @@ def descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def weights(seed: int, *shape: int) -> np.ndarray:
-    """Normal numbers, the larger axes the smaller."""
+    """Return normally distributed weights, scaled down for large axes."""
     return normal(seed, *shape, scale=shape[-2] ** -0.5 if len(shape) > 1 else 0.1)
 
 
@@ -38,7 +37,7 @@ def cross_entropy(m: Any, logits: Any, labels: Any) -> Any:
 
 
 def mlp(m: Any) -> Made:
-    """Three layers 64-128-128-10 with GELU, batch 64."""
+    """Three layers 64-128-128-10 with GELU, batch size 64."""
 
     def loss(p: Any, x: Any, labels: Any) -> Any:
         for layer in p[:-1]:
@@ -54,7 +53,8 @@ def mlp(m: Any) -> Made:
 
 
 def transformer(m: Any) -> Made:
-    """One block with 4 heads over 8 sequences of 64 vectors of 64, GELU layer of 256."""
+    """One block with 4 heads on 8 sequences of 64 vectors of length 64, with a GELU
+    layer of 256."""
     np_ = m.numpy
     heads, width = 4, 64
 
@@ -89,7 +89,7 @@ def transformer(m: Any) -> Made:
 
 
 def lstm(m: Any) -> Made:
-    """64 units over 50 steps of 32 sequences: the last state is classified."""
+    """An LSTM of 64 units over 50 steps of 32 sequences, with a classifier on the last state."""
     np_ = m.numpy
 
     def loss(p: Any, xs: Any, labels: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Programs in the style of libraries for JAX, which `external.py` holds against their bars.
+"""Simulations in the style of libraries for JAX, which `external.py` compares with their bars.
 
-Each is a function of a module with the API of jax that returns a function of no arguments, as
-`external.Program` says: molecular dynamics, variational Monte Carlo, a neuron of compartments, and
-the gradient of an ODE by the adjoint equation. The programs are written as such libraries write
-them (vmap over particles, masks for absent neighbours, scans, loops over pytrees of small arrays).
+Each is a function of a module with JAX's API that returns a function without arguments, as
+described by `external.Program`: molecular dynamics, variational Monte Carlo, a compartmental neuron
+model, and the gradient of an ODE by the adjoint method. The programs are written as such libraries
+write them (vmap over particles, masks for absent neighbors, scans, loops over pytrees of small
+arrays).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _compile_call(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> 
 
 
 def _lattice() -> tuple[np.ndarray, np.ndarray, float]:
-    """Positions and velocities of particles in a periodic square, and its side."""
+    """Return positions and velocities of particles in a periodic square, and the length of its
+    side."""
     side = int(_PARTICLES**0.5)
     grid = np.stack(np.meshgrid(np.arange(side), np.arange(side)), -1).reshape(-1, 2)
     box = 1.2 * side
@@ -42,7 +44,7 @@ def _lattice() -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _lennard_jones(m: Any, squared: Any) -> Any:
-    """The energy of a pair at this squared distance, cut off smoothly at 2.5."""
+    """Return the energy of a pair at this squared distance, cut off smoothly at 2.5."""
     np_ = m.numpy
     near = (squared > 0) & (squared < 2.5**2)
     safe = np_.where(near, squared, 1.0)
@@ -52,7 +54,7 @@ def _lennard_jones(m: Any, squared: Any) -> Any:
 
 
 def _dynamics(m: Any, energy: Callable[[Any], Any], steps: int, box: float) -> Callable[..., Any]:
-    """Steps of the velocity Verlet method."""
+    """Run steps of the velocity Verlet method."""
     force = m.grad(lambda positions: -energy(positions))
     dt = 1e-3
 
@@ -77,7 +79,7 @@ def _displacement(m: Any, box: float) -> Callable[[Any, Any], Any]:
 
 
 def all_pairs(steps: int) -> Callable[[Any], Callable[[], Any]]:
-    """Lennard-Jones particles, every pair of which is looked at."""
+    """Lennard-Jones particles, with forces between all pairs."""
     positions, velocities, box = _lattice()
 
     def program(m: Any) -> Callable[[], Any]:
@@ -94,7 +96,7 @@ def all_pairs(steps: int) -> Callable[[Any], Callable[[], Any]]:
 
 
 def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
-    """Lennard-Jones particles, each of which looks at its list; absent neighbours are masked."""
+    """Lennard-Jones particles with neighbor lists; absent neighbors are masked."""
     positions, velocities, box = _lattice()
     apart = positions[:, None] - positions[None]
     apart -= box * np.round(apart / box)
@@ -126,8 +128,11 @@ def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
 
 
 def electrons(m: Any) -> Callable[[], Any]:
-    """A step for 3 particles in a trap with a neural wave function: sampling by Metropolis, local
-    energies with the Laplacian by forward over reverse, the gradient, and the update."""
+    """A step for 3 particles in a trap with a neural wave function.
+
+    It consists of Metropolis sampling, local energies with the Laplacian by forward over reverse
+    mode, the gradient, and the update.
+    """
     np_ = m.numpy
     walkers, size, hidden = 256, 6, 32
     parameters = {
@@ -184,8 +189,11 @@ def electrons(m: Any) -> Callable[[], Any]:
 
 
 def spins(m: Any) -> Callable[[], Any]:
-    """A step for the Ising chain in a transverse field with a restricted Boltzmann machine:
-    single flips chosen by Metropolis, energies from all connected states, and the gradient."""
+    """A step for the Ising chain in a transverse field with a restricted Boltzmann machine.
+
+    It consists of Metropolis sampling of single flips, energies from all connected states, and the
+    gradient.
+    """
     np_ = m.numpy
     sites, chains = 16, 64
     parameters = {
@@ -228,15 +236,17 @@ def spins(m: Any) -> Callable[[], Any]:
 
 
 def neuron(gradient: bool, compartments: int = 24) -> Callable[[Any], Callable[[], Any]]:
-    """400 steps of a cable with Hodgkin-Huxley channels; the voltages come from an implicit step,
-    whose tridiagonal system two scans solve."""
+    """400 steps of a cable with Hodgkin-Huxley channels.
+
+    The voltages come from an implicit step, whose tridiagonal system is solved by two scans.
+    """
 
     def program(m: Any) -> Callable[[], Any]:
         np_ = m.numpy
         dt = 0.025
 
         def rate(x: Any, scale: float) -> Any:
-            """x / (1 - exp(-x / scale)), also near zero."""
+            """Return x / (1 - exp(-x / scale)), accurately also near zero."""
             near = np_.abs(x) < 1e-4
             safe = np_.where(near, 1.0, x)
             return np_.where(near, scale, safe / (1.0 - np_.exp(-safe / scale)))
@@ -312,8 +322,11 @@ def neuron(gradient: bool, compartments: int = 24) -> Callable[[Any], Callable[[
 
 
 def adjoint(points: int = 40) -> Callable[[Any], Callable[[], Any]]:
-    """The gradient of a solution at save points, by solving the adjoint equation backwards with
-    adaptive steps (Bogacki and Shampine's pair); states and parameters are pytrees of scalars."""
+    """The gradient of an ODE solution at save points by the adjoint method.
+
+    The adjoint equation is solved backwards with adaptive steps (the Bogacki-Shampine pair). States
+    and parameters are pytrees of scalars.
+    """
 
     def program(m: Any) -> Callable[[], Any]:
         np_ = m.numpy
@@ -331,7 +344,7 @@ def adjoint(points: int = 40) -> Callable[[Any], Callable[[], Any]]:
             )
 
         def solve(f: Callable[[Any], Any], y: Any, start: Any, stop: Any) -> Any:
-            """The state at `stop`."""
+            """Return the state at `stop`."""
             direction = np_.sign(stop - start)
 
             def unfinished(state: tuple[Any, ...]) -> Any:
@@ -425,7 +438,7 @@ def adjoint(points: int = 40) -> Callable[[Any], Callable[[], Any]]:
 
 
 def triangular(n: int) -> tuple[Callable[[Any], Callable[[], Any]], Callable[[], Any]]:
-    """Forward substitution, a row at a time; and the same in NumPy."""
+    """Forward substitution, one row at a time, and the same in NumPy."""
     rng = np.random.default_rng(0)
     factor = np.tril(rng.standard_normal((n, n))) / np.sqrt(n) + np.eye(n)
     right = rng.standard_normal(n)
@@ -449,7 +462,7 @@ def triangular(n: int) -> tuple[Callable[[Any], Callable[[], Any]], Callable[[],
 
 
 def contour(unrolled: bool) -> tuple[Callable[[Any], Callable[[], Any]], Callable[[], Any]]:
-    """The moments of a resolvent along a circle: 32 complex solves of 50x50 with 50 right sides."""
+    """Moments of a resolvent along a circle: 32 complex 50x50 systems with 50 right-hand sides."""
     rng = np.random.default_rng(0)
     n, count = 50, 32
     terms = rng.standard_normal((3, n, n)) + 1j * rng.standard_normal((3, n, n))

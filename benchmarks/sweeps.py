@@ -1,8 +1,9 @@
-"""Programs of sweeps that depend on each other: stencils that write slices in loops, a tridiagonal
-sweep over levels, and sequential recurrences.
+"""Programs of sweeps that depend on each other: stencils that write slices in loops, tridiagonal
+sweeps over levels, and sequential recurrences.
 
-`CASES` has (name, bar, function of a module with JAX's API, arrays); `external.py` measures them.
-The forms are those of public NumPy and JAX benchmark suites; all values are float64 but for bytes.
+`CASES` contains (name, bar, function of a module with JAX's API, arrays); `external.py` measures
+them. The programs follow public NumPy and JAX benchmark suites. All values are float64, except for
+bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def _values(*shape: int) -> np.ndarray:
 
 
 def _in_turn(m: Any, steps: int, put: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Sweeps from one array into the other and back, as Jacobi's method makes them."""
+    """Jacobi sweeps that alternate between two arrays."""
 
     def step(_: Any, pair: tuple[Any, Any]) -> tuple[Any, Any]:
         a, b = pair
@@ -50,7 +51,7 @@ def _stencil3(b: Any, a: Any) -> Any:
 
 
 def _waves(m: Any) -> Callable[..., Any]:
-    """Electromagnetic waves by finite differences in time, 40 steps."""
+    """Electromagnetic waves by the finite-difference time-domain method, 40 steps."""
 
     def step(t: Any, fields: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         ex, ey, hz = fields
@@ -64,7 +65,7 @@ def _waves(m: Any) -> Callable[..., Any]:
 
 
 def _levels(m: Any) -> Callable[..., Any]:
-    """Thomas's algorithm along the last axis of fields, by scans over its levels."""
+    """The Thomas algorithm along the last axis of fields, by scans over the levels."""
     np_, lax = m.numpy, m.lax
 
     def down(above: tuple[Any, Any], level: tuple[Any, ...]) -> Any:
@@ -90,7 +91,7 @@ def _levels(m: Any) -> Callable[..., Any]:
 
 
 def _durbin(m: Any) -> Callable[..., Any]:
-    """Durbin's recursion for a Toeplitz system, with prefixes of all lengths as masks."""
+    """Durbin's recursion for a Toeplitz system; prefixes of all lengths are written as masks."""
     np_ = m.numpy
 
     def solve(r: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a call costs when the arrays are small."""
+"""Benchmark the overhead of calls with small arrays."""
 
 import jax
 import pytest

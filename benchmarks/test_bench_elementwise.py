@@ -1,4 +1,6 @@
-"""Elementwise work: memory-bound, arithmetic-bound, and with a transcendental function."""
+"""Benchmark elementwise functions: memory-bound, compute-bound, and with a
+transcendental function.
+"""
 
 import pytest
 

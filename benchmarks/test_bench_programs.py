@@ -1,4 +1,4 @@
-"""Whole programs: the seeds' SELU, norm and slow_f, and a training step."""
+"""Benchmark whole programs: SELU, norm and slow_f of the seed programs, and a training step."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""What one operation costs to record, eagerly and while tracing."""
+"""Benchmark the recording of one operation, eagerly and while tracing."""
 
 import jax
 import pytest

@@ -1,4 +1,6 @@
-"""Reductions: over everything, over rows, over columns, and with work fused in front."""
+"""Benchmark reductions over all elements, rows and columns, and with a fused
+elementwise operand.
+"""
 
 import pytest
 

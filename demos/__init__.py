@@ -1,1 +1,1 @@
-"""Real programs on real input, written against the public names of accnp only."""
+"""Complete programs on real data that use only the public API of accnp."""

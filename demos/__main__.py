@@ -1,8 +1,8 @@
-"""Run every demo, then print how long each takes under NumPy, accnp eager and accnp jit.
+"""Run every demo, then print the time that each takes under NumPy, accnp eager and accnp jit.
 
-Each figure comes from a fresh process: `python -m demos --time photo jit` prints one as JSON.
+Each time is measured in a fresh process: `python -m demos --time photo jit` prints one as JSON.
 "First" is the first call with an empty cache folder, "again" the first call of a second process
-(its kernels come from disk), "steady" the median of later calls.
+(its kernels come from disk), and "steady" the median of later calls.
 """
 
 import json
@@ -21,7 +21,7 @@ MODES = ("numpy", "eager", "jit")
 
 
 def measure(program: str, mode: str, repeats: int = 15) -> dict[str, float]:
-    """Seconds of the first call and the median of the later ones, in this process."""
+    """Return the seconds of the first call and the median of the later ones, in this process."""
     call = PROGRAMS[program].timed_call(mode)
     times = []
     for _ in range(repeats + 1):
@@ -32,7 +32,7 @@ def measure(program: str, mode: str, repeats: int = 15) -> dict[str, float]:
 
 
 def fresh(program: str, mode: str, cache: str) -> dict[str, float]:
-    """The same in a fresh process with the given cache folder."""
+    """Do the same in a fresh process with the given cache folder."""
     command = [sys.executable, "-m", "demos", "--time", program, mode]
     environment = os.environ | {"ACCNP_CACHE_DIR": cache}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -40,7 +40,7 @@ def fresh(program: str, mode: str, cache: str) -> dict[str, float]:
 
 
 def table() -> str:
-    """The timing table as text."""
+    """Return the timing table as text."""
     lines = [f"{'milliseconds':30}{'':8}{'first':>10}{'again':>10}{'steady':>10}"]
     for program, work in WORK.items():
         for mode in MODES:
@@ -55,7 +55,7 @@ def table() -> str:
 
 
 def main() -> None:
-    """Run both programs and end with the table."""
+    """Run both programs, then print the table."""
     if sys.argv[1:2] == ["--time"]:
         print(json.dumps(measure(sys.argv[2], sys.argv[3])))
         return

@@ -28,7 +28,7 @@ Params = dict[str, dict[str, Any]]
 
 
 def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training pictures, test pictures, training labels, test labels."""
+    """Return training images, test images, training labels and test labels."""
     pictures, labels = load_digits(return_X_y=True)
     scaled = (pictures / 16.0).astype(np.float32)
     labels = labels.astype(np.int32)
@@ -37,7 +37,7 @@ def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def initial(key: Any) -> Params:
-    """Random weights, scaled so that each layer keeps the variance of its input."""
+    """Return random weights, scaled so that each layer keeps the variance of its input."""
     first, second = random.split(key)
     return {
         "hidden": {
@@ -52,13 +52,13 @@ def initial(key: Any) -> Params:
 
 
 def forward(params: Params, x: Any) -> Any:
-    """Unnormalised scores of the ten digits."""
+    """Return the unnormalized scores of the ten digits."""
     hidden = anp.maximum(x @ params["hidden"]["w"] + params["hidden"]["b"], 0.0)
     return hidden @ params["out"]["w"] + params["out"]["b"]
 
 
 def loss(params: Params, x: Any, labels: Any) -> Any:
-    """Mean cross entropy."""
+    """Return the mean cross entropy."""
     scores = forward(params, x)
     peak = scores.max(axis=1, keepdims=True)
     log_total = peak[:, 0] + anp.log(anp.exp(scores - peak).sum(axis=1))
@@ -67,19 +67,19 @@ def loss(params: Params, x: Any, labels: Any) -> Any:
 
 
 def sgd(params: Params, x: Any, labels: Any, rate: float = RATE) -> tuple[Params, Any]:
-    """One step down the gradient: new parameters and the loss before the step."""
+    """Take one step of gradient descent; return new parameters and the loss before the step."""
     value, gradient = anp.value_and_grad(loss)(params, x, labels)
     return anp.tree.map(lambda p, g: p - rate * g, params, gradient), value
 
 
 @anp.jit
 def accuracy(params: Params, x: Any, labels: Any) -> Any:
-    """Share of pictures whose best score is the right digit."""
+    """Return the fraction of images whose highest score is the right digit."""
     return (forward(params, x).argmax(axis=1) == labels).mean()
 
 
 def epoch(step: Any, params: Params, x: Any, labels: Any, order: Any) -> tuple[Params, list]:
-    """One pass over the data in the given order, in whole minibatches."""
+    """Make one pass over the data in the given order, in whole minibatches."""
     losses = []
     for start in range(0, len(order) - BATCH + 1, BATCH):
         rows = order[start : start + BATCH]
@@ -89,7 +89,7 @@ def epoch(step: Any, params: Params, x: Any, labels: Any, order: Any) -> tuple[P
 
 
 def train(epochs: int) -> tuple[Params, list[float], list[float]]:
-    """Train from scratch; the mean loss and the test accuracy of each epoch."""
+    """Train from scratch; return the mean loss and the test accuracy of each epoch."""
     x, x_test, labels, labels_test = map(anp.asarray, load())
     key, init_key = random.split(random.PRNGKey(0))
     params = initial(init_key)
@@ -107,7 +107,7 @@ def train(epochs: int) -> tuple[Params, list[float], list[float]]:
 
 
 def plot(params: Params, losses: list[float], accuracies: list[float]) -> list[Path]:
-    """Write the two pictures and return where they are."""
+    """Write the two images and return their paths."""
     OUT.mkdir(exist_ok=True)
     figure = Figure(figsize=(7, 4), layout="constrained")
     left = figure.subplots()
@@ -136,7 +136,7 @@ def plot(params: Params, losses: list[float], accuracies: list[float]) -> list[P
 
 
 def numpy_sgd(params: Params, x: Any, labels: Any, rate: float = RATE) -> tuple[Params, Any]:
-    """The peer: the same step in NumPy, its gradient derived by hand."""
+    """The same step in NumPy, with a gradient derived by hand."""
     w1, b1 = params["hidden"]["w"], params["hidden"]["b"]
     w2, b2 = params["out"]["w"], params["out"]["b"]
     hidden = np.maximum(x @ w1 + b1, 0)
@@ -156,7 +156,8 @@ def numpy_sgd(params: Params, x: Any, labels: Any, rate: float = RATE) -> tuple[
 
 
 def timed_call(mode: str) -> Any:
-    """A function of no arguments that runs one epoch in `mode` and waits for the result."""
+    """Return a function without arguments that runs one epoch in `mode` and waits for
+    the result."""
     x, _, labels, _ = load()
     params = anp.tree.map(np.asarray, initial(random.PRNGKey(0)))
     order = np.random.default_rng(0).permutation(len(x))
@@ -169,7 +170,7 @@ def timed_call(mode: str) -> Any:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, print the accuracy, write the pictures."""
+    """Train, print the accuracy and write the images."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--epochs", type=int, default=60)
     params, losses, accuracies = train(parser.parse_args(argv).epochs)

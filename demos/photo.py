@@ -21,12 +21,12 @@ LEVELS = 256
 
 
 def load() -> np.ndarray:
-    """The photograph, float32 in [0, 1], height x width x 3."""
+    """Return the photograph as float32 in [0, 1], with shape height x width x 3."""
     return load_sample_image("china.jpg").astype(np.float32) / np.float32(255)
 
 
 def blur(xp: Any, image: Any, sigma: float) -> Any:
-    """Gaussian blur of the first two axes, one axis after the other."""
+    """Blur the first two axes with a Gaussian, one axis after the other."""
     radius = round(3 * sigma)
     bell = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     weights = (bell / bell.sum()).tolist()
@@ -40,7 +40,7 @@ def blur(xp: Any, image: Any, sigma: float) -> Any:
 
 
 def sobel(xp: Any, grey: Any) -> Any:
-    """Edge strength: the length of the gradient."""
+    """Return the edge strength, the length of the gradient."""
     p = xp.pad(grey, 1, mode="edge")
     left, right = p[:, :-2], p[:, 2:]
     dx = (right - left)[:-2] + 2 * (right - left)[1:-1] + (right - left)[2:]
@@ -50,7 +50,7 @@ def sobel(xp: Any, grey: Any) -> Any:
 
 
 def equalise(xp: Any, grey: Any) -> Any:
-    """Histogram equalisation: each grey level goes to the share of pixels not above it."""
+    """Equalize the histogram: map each gray level to the fraction of pixels not above it."""
     levels = xp.clip(xp.round(grey * (LEVELS - 1)), 0, LEVELS - 1).astype(xp.int32)
     ordered = xp.sort(levels.ravel())
     not_above = xp.searchsorted(ordered, xp.arange(LEVELS, dtype=xp.int32), side="right")
@@ -59,7 +59,7 @@ def equalise(xp: Any, grey: Any) -> Any:
 
 
 def tone_curve(xp: Any, x: Any, alpha: float = 1.67, scale: float = 1.05) -> Any:
-    """A SELU bent around the middle grey: lights stay straight, shadows roll off softly."""
+    """Apply a SELU around middle gray: highlights stay linear, shadows roll off smoothly."""
     t = 2 * x - 1
     bent = scale * xp.where(t > 0, t, alpha * xp.exp(t) - alpha)
     low = scale * alpha * (np.exp(-1).item() - 1)
@@ -67,7 +67,7 @@ def tone_curve(xp: Any, x: Any, alpha: float = 1.67, scale: float = 1.05) -> Any
 
 
 def develop(xp: Any, image: Any) -> tuple[Any, Any, Any]:
-    """The finished picture, its edges, and the equalised grey."""
+    """Return the finished image, its edges and the equalized gray image."""
     grey = 0.299 * image[..., 0] + 0.587 * image[..., 1] + 0.114 * image[..., 2]
     edges = sobel(xp, blur(xp, grey, 1.0))
     equal = equalise(xp, grey)
@@ -80,7 +80,7 @@ def develop(xp: Any, image: Any) -> tuple[Any, Any, Any]:
 
 
 def plot(image: np.ndarray, finished: Any, edges: Any, equal: Any) -> Path:
-    """Write the picture before and after and the two stages between."""
+    """Write the image before and after, and the two intermediate images."""
     OUT.mkdir(exist_ok=True)
     figure = Figure(figsize=(11, 7.8), layout="constrained")
     axes = figure.subplots(2, 2)
@@ -100,7 +100,8 @@ def plot(image: np.ndarray, finished: Any, edges: Any, equal: Any) -> Path:
 
 
 def timed_call(mode: str) -> Any:
-    """A function of no arguments that develops the photograph in `mode` and waits for it."""
+    """Return a function without arguments that develops the photograph in `mode` and
+    waits for it."""
     image = load()
     if mode == "numpy":
         return partial(develop, np, image)
@@ -112,7 +113,7 @@ def timed_call(mode: str) -> Any:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Develop the photograph eagerly, compare with NumPy, write the picture."""
+    """Develop the photograph eagerly, compare with NumPy and write the image."""
     argparse.ArgumentParser(description=main.__doc__).parse_args(argv)
     image = load()
     finished, edges, equal = develop(anp, anp.asarray(image))

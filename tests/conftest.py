@@ -1,4 +1,8 @@
-"""What all tests share: the compiler checks its own work; four CPU devices, here and in jax."""
+"""Fixtures and collection hooks for all tests.
+
+Kernels are verified as they are compiled, and accnp and JAX both have four CPU devices. Environment
+variables select a part of the tests.
+"""
 
 import gc
 import os
@@ -44,8 +48,11 @@ SAMPLED = {
 
 
 def _mark_samples(items):
-    """Mark all but a sample of the cases of long tables `full`. Names decide which, so that the
-    sample is the same in each run and each process. On a GPU, all run."""
+    """Mark all but a sample of the cases of long tables `full`.
+
+    The sample is chosen by the names of the cases, so that it is the same in each run and each
+    process. On a GPU, all cases run.
+    """
     if os.environ.get("ACCNP_TEST_GPU") == "1":
         return
     functions = {}
@@ -63,21 +70,21 @@ def _mark_samples(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(session, items):
-    """Mark what `-m "not full"` then leaves out, and of the others keep what is asked for."""
+    """Mark the tests that `-m "not full"` deselects, and keep the requested share of the others."""
     _mark_samples(items)
     yield
     _keep_share(session, items)
 
 
 def _keep_share(session, items):
-    """Keep the part of the tests that the environment asks for; the others count as deselected.
+    """Keep the part of the tests that the environment selects; the others count as deselected.
 
-    ACCNP_TEST_SHARE=k/n : one of n parts of the test functions, which their names say. All cases of
-        a function are in one part, since most of their kernels are the same.
-    ACCNP_TEST_CASE=r/m : one in m cases of each function, at least one; other ones for each r.
+    ACCNP_TEST_SHARE=k/n : one of n parts of the test functions, chosen by their names. All cases
+        of a function are in one part, since they share most of their kernels.
+    ACCNP_TEST_CASE=r/m : one in m cases of each function, at least one; different ones for each r.
 
-    Without LLVM, a part leaves out modules that say `BY_LLVM`, and tests that ask for `by_llvm`:
-    `make test` runs them the same way.
+    Without LLVM, a part omits modules that define `BY_LLVM` and tests that use `by_llvm`, because
+    `make test` runs them in the same way.
     """
     part = os.environ.get("ACCNP_TEST_SHARE")
     if part is None:
@@ -101,15 +108,17 @@ def _keep_share(session, items):
 
 
 def pytest_collection_finish():
-    """Collect garbage among what the tests made, not among modules and collected tests: with jax,
-    those are some millions of objects, and each `gc.collect` of a test would take two seconds."""
+    """Exclude modules and collected tests from garbage collection.
+
+    With JAX, these are millions of objects, and each `gc.collect` in a test would take two seconds.
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _checks():
-    """Programs, kernels and plans are verified as they are made."""
+    """Verify programs, kernels and plans as they are made."""
     config.update("enable_checks", True)
     yield
     config.update("enable_checks", False)
@@ -117,8 +126,11 @@ def _checks():
 
 @pytest.fixture
 def own_cache(tmp_path):
-    """An empty cache folder, for all threads: what a context manager sets holds for one thread, and
-    others would find what an earlier run left in the default folder."""
+    """Provide an empty cache folder that applies to all threads.
+
+    A context manager would only apply to its own thread; other threads would use the default folder
+    and find kernels of earlier runs.
+    """
     before = config.cache_dir
     config.update("cache_dir", str(tmp_path / "kernels"))
     yield
@@ -127,9 +139,12 @@ def own_cache(tmp_path):
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_tier(request):
-    """ACCNP_TEST_ONE_TIER=1, for runs that find no kernels on disk: most calls of a test are over
-    before the second tier of their kernel is made (a quarter of all CPU). Modules that are about it
-    say `BOTH_TIERS`; kernels of processes that tests start, and long calls, have it as ever."""
+    """Compile kernels in one tier only if ACCNP_TEST_ONE_TIER=1 is set.
+
+    It is meant for runs without kernels on disk: most calls of a test end before the second tier of
+    their kernel is compiled, which takes a quarter of all CPU time. Modules about the tiers define
+    `BOTH_TIERS`. Kernels of processes that tests start, and long calls, still have both tiers.
+    """
     one = os.environ.get("ACCNP_TEST_ONE_TIER") == "1"
     with pytest.MonkeyPatch.context() as patch:
         if one and not getattr(request.module, "BOTH_TIERS", False):
@@ -139,7 +154,7 @@ def _one_tier(request):
 
 @contextmanager
 def _compiled_by_llvm():
-    """A block in which kernels, also those of processes that are started, are compiled by LLVM."""
+    """Compile kernels by LLVM in this block, also in processes that it starts."""
     before = config.compiler
     if before == "llvm":
         yield
@@ -159,22 +174,25 @@ def _compiled_by_llvm():
 
 @pytest.fixture(autouse=True, scope="module")
 def _by_llvm(request):
-    """Modules about what LLVM's path alone has (tiers, kernels on disk, code symbols, non-temporal
-    stores) say `BY_LLVM`, for runs with ACCNP_COMPILER=numba. Single tests ask for `by_llvm`."""
+    """Use LLVM in modules that define `BY_LLVM` if ACCNP_COMPILER=numba is set.
+
+    These modules test features of the LLVM back end only: tiers, kernels on disk, code symbols and
+    non-temporal stores. Single tests use the fixture `by_llvm`.
+    """
     with _compiled_by_llvm() if getattr(request.module, "BY_LLVM", False) else nullcontext():
         yield
 
 
 @pytest.fixture
 def by_llvm():
-    """Compile with LLVM a test in a module whose other tests use both back ends."""
+    """Use LLVM for a test in a module whose other tests use both back ends."""
     with _compiled_by_llvm():
         yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _clear_jax_caches():
-    """Clear the caches of jax after each module: its compiled programs would take gigabytes."""
+    """Clear JAX's caches after each module; its compiled programs would take gigabytes."""
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
@@ -182,8 +200,10 @@ def _clear_jax_caches():
 
 @pytest.fixture(autouse=True, scope="module")
 def _fast_paths_are_enabled():
-    """Check that a module leaves nothing on that disables the fast paths: later tests that count
-    would fail."""
+    """Check that a module leaves no option set that disables the fast paths.
+
+    Later tests that count kernels or traces would fail.
+    """
     yield
     uses_gpu = os.environ.get("ACCNP_TEST_GPU") == "1"
     assert (list(scoped), watch.on, watch.unkeyed_options) == ([], False, False)

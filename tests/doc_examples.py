@@ -27,7 +27,7 @@ BLOCK = re.compile(r"^( *)```pycon\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 
 
 def without_measurements(text: str) -> str:
-    """An output with one number in place of those that were measured."""
+    """Replace the measured numbers in an output by a constant."""
     return MEASURED.sub("1", text)
 
 
@@ -42,7 +42,8 @@ class Example:
     def run(self, namespace: dict[str, object], number: int) -> None:
         """Run the statement as an interactive session does.
 
-        The source is registered under a file name, where `jnp.kernel` finds that of functions.
+        The source is registered under a file name, where `jnp.kernel` finds the source of
+        functions.
         """
         name = f"example_{number}.py"
         lines = self.source.splitlines(keepends=True)
@@ -70,7 +71,7 @@ class Example:
 
 
 class Page:
-    """The examples of a page. After `run`, each has its output."""
+    """The examples of a page. `run` computes their outputs."""
 
     def __init__(self, path: Path) -> None:
         self.text = path.read_text(encoding="utf-8")
@@ -90,7 +91,7 @@ class Page:
             yield from block
 
     def rewritten(self) -> str:
-        """The text of the page with the outputs of this run."""
+        """Return the text of the page with the outputs of this run."""
         blocks = iter(self.blocks)
 
         def block(match: re.Match[str]) -> str:

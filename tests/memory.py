@@ -1,5 +1,7 @@
-"""Bytes in use, for programs whose memory has to level off. Linux with glibc, and for Python's own
-objects PYTHONMALLOC=malloc."""
+"""Measure the bytes in use, for tests that memory does not grow.
+
+Requires Linux with glibc, and PYTHONMALLOC=malloc to include Python's own objects.
+"""
 
 import ctypes
 import gc
@@ -21,9 +23,10 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def in_use():
-    """Bytes that malloc has given out, and of code that was compiled.
+    """Return the bytes allocated by malloc, and those of compiled code.
 
-    Resident memory also counts what the allocator keeps, and whole pages, which may have 2 MB.
+    Resident memory would also include free memory of the allocator and whole pages, which may have
+    2 MB.
     """
     gc.collect()
     mallinfo2 = ctypes.CDLL(None).mallinfo2

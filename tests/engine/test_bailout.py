@@ -1,4 +1,8 @@
-"""Loops with callbacks in rare branches run natively, and stop for the turns that call Python."""
+"""Loops with callbacks in rarely taken branches run as native code.
+
+The native loop stops only for the iterations that call Python. Results and callback order are
+compared with NumPy.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ X = np.random.default_rng(0).standard_normal((20, 3)).astype(F32)
 
 @pytest.fixture
 def native_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The turns at which native loops stopped, in order."""
+    """Record the iterations at which native loops stopped, in order."""
     stops: list[int] = []
     run = bailout.Bailout.run
 
@@ -33,7 +37,7 @@ def native_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def add_one(seen: list[float]) -> Callable[[Any], Any]:
-    """A function that calls Python, which notes its argument and adds 1."""
+    """Return a function that calls Python, which records its argument and adds 1."""
 
     def host(value: Any) -> Any:
         seen.append(float(value))
@@ -43,7 +47,7 @@ def add_one(seen: list[float]) -> Callable[[Any], Any]:
 
 
 def scanned(x: Any, bad: Any, seen: list[float], reverse: bool = False) -> Any:
-    """A scan whose body calls Python where the number of the turn is in `bad`."""
+    """Run a scan whose body calls Python in the iterations listed in `bad`."""
 
     def body(c: Any, row: Any) -> Any:
         i, s, v = c
@@ -56,7 +60,7 @@ def scanned(x: Any, bad: Any, seen: list[float], reverse: bool = False) -> Any:
 
 
 def expected(x: np.ndarray, bad: list[int], reverse: bool = False) -> Any:
-    """The same in NumPy, and what Python saw."""
+    """Compute the same in NumPy, and what the callback received."""
     s, v, seen = F32(0), np.zeros(3, F32), []
     first, second = np.zeros(len(x), F32), np.zeros((len(x), 3), F32)
     for turn in range(len(x)):
@@ -178,7 +182,7 @@ def test_callbacks_outside_of_branches_stay_on_the_host(native_runs: list[int]) 
 
 
 def test_effects_keep_their_order() -> None:
-    """A branch with an ordered effect is done by the host, in its turn."""
+    """A branch with an ordered effect is run by the host, in the right order."""
     seen: list[int] = []
 
     def tell(i: Any) -> Any:
@@ -195,7 +199,8 @@ def test_effects_keep_their_order() -> None:
 
 
 def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
-    """The check is in the loop and in its derivative; the bits are those without it."""
+    """The check is in the loop and in its derivative; results are bit-identical to those without
+    it."""
     reported: list[float] = []
 
     def tell(s: Any) -> Any:
@@ -225,7 +230,7 @@ def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
 
 
 def test_loops_after_a_failed_check_are_skipped(native_runs: list[int]) -> None:
-    """With a step that the check refuses, the inner loop would never end."""
+    """With a step that fails the check, the inner loop would never end."""
 
     def refuse(value: Any) -> Any:
         raise ValueError("a step must be positive")
@@ -249,7 +254,7 @@ def test_loops_after_a_failed_check_are_skipped(native_runs: list[int]) -> None:
 
 
 def test_checks_in_inner_loops(native_runs: list[int]) -> None:
-    """A trap of an inner loop ends the turn of the outer one."""
+    """A failed check in an inner loop ends the iteration of the outer loop."""
     seen: list[float] = []
 
     @accnp.jit
@@ -274,7 +279,8 @@ def test_checks_in_inner_loops(native_runs: list[int]) -> None:
 
 
 def is_odd_checked(seen: list[float]) -> Callable[[Any], Any]:
-    """Adds 1 to odd numbers, by Python: loops that go down in twos end for even ones only."""
+    """Add 1 to odd numbers in a Python callback; loops that count down by two end only for even
+    numbers."""
 
     def tell(c: Any) -> Any:
         accnp.debug.callback(lambda v: seen.append(int(v)), c)
@@ -284,7 +290,7 @@ def is_odd_checked(seen: list[float]) -> Callable[[Any], Any]:
 
 
 def steps_down(c: Any) -> Any:
-    """How many twos are in c; for an odd c the loop does not end."""
+    """Count the twos in c; for odd c the loop does not end."""
     return lax.while_loop(lambda s: s[0] != 0, lambda s: (s[0] - 2, s[1] + 1), (c, 0))[1]
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous execution is invisible to users except through `is_ready`."""
+"""Asynchronous execution has no effects visible to users, except through `is_ready`."""
 
 import threading
 import time
@@ -105,7 +105,7 @@ def test_work_runs_in_the_order_of_dispatch(slow):
     a.block_until_ready()
 
 
-def test_an_error_comes_at_the_wait_with_the_users_line(slow):
+def test_error_is_raised_at_the_wait_and_names_the_users_line(slow):
     gate = slow(ones())
     bad = apply(BROKEN, gate)  # the line that is named
     worse = bad + 1

@@ -1,4 +1,4 @@
-"""Eager loops: constant memory, a handful of kernels, buffers that come back."""
+"""Eager loops run in constant memory, with few kernels, and reuse their buffers."""
 
 import gc
 import threading
@@ -102,7 +102,7 @@ def test_views_of_ready_arrays_are_copied_on_demand():
 
 
 def traces_of(run):
-    """How often functions are traced in each of three calls."""
+    """Return how often functions are traced in each of three calls."""
     counts = []
     for _ in range(3):
         before = trace_counters["traces"]
@@ -189,8 +189,9 @@ def test_programs_that_close_over_traced_values_are_not_kept():
     assert float(lax.fori_loop(0, 2, body, 1.0)) == 4.0
 
 
-def test_other_threads_run_beside_a_loop_of_unknown_length():
-    """The interpreter lock was kept: its work had been guessed from 16 turns."""
+def test_loop_of_unknown_length_releases_the_interpreter_lock():
+    """The loop must release the interpreter lock; it once kept it, since its work was estimated
+    from 16 iterations."""
     spin = jnp.jit(
         lambda n, x: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))
     )

@@ -1,5 +1,8 @@
-"""Memory that programs take: temporaries of a plan, its peak, what a steady loop asks the system
-for, and results that are written over dead operands."""
+"""Memory use of programs.
+
+The tests check the temporaries of a plan, its peak memory, the allocations of a steady-state loop,
+and that results overwrite operands that are not used again.
+"""
 
 import gc
 
@@ -19,7 +22,7 @@ POINTS = X[:6000].reshape(2000, 3)
 
 
 def made(plan):
-    """Bytes of the buffers that a plan takes: all, and those of its results."""
+    """Return the bytes of all buffers that a plan allocates, and of its results."""
     sizes = dict(pair for step in plan.steps for pair in step.allocs)
     return sum(sizes.values()), sum(sizes.get(s, 0) for s in set(plan.output_slots))
 
@@ -79,7 +82,8 @@ def test_temporaries_are_small(name):
 
 
 def peak(f, *arrays):
-    """The most bytes alive while f runs beyond what was alive before, and those of its result."""
+    """Return the peak of the bytes that f allocates beyond those in use before, and the bytes of
+    its result."""
     f(*arrays).block_until_ready()
     gc.collect()
     before, most = pool.pool_stats()["live_bytes"], [0]
@@ -117,7 +121,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_steady_loop_asks_the_system_for_nothing(name):
+def test_a_steady_loop_allocates_nothing_from_the_system(name):
     x = jnp.asarray(X).block_until_ready()
     for _ in range(5):
         x = LOOPS[name](x).block_until_ready()
@@ -235,7 +239,8 @@ def test_eager_maps_keep_referenced_operands(name):
 
 @pytest.mark.parametrize("name", [*EAGER, "itself twice"])
 def test_operands_referenced_elsewhere_survive_cached_plans(name):
-    """A plan that writes over its operand served later calls, too: their operand was lost."""
+    """A plan that overwrites its operand was reused for calls whose operand was still
+    referenced."""
     f, x = EAGER.get(name, (lambda x: x + x, X))
     for _ in range(4):
         y = f(jnp.asarray(x))  # nobody holds the operand
@@ -274,8 +279,8 @@ def test_operands_read_elsewhere_are_kept(name):
 
 @pytest.mark.parametrize("last", [lambda y: y + 3, lambda y: y.at[0].set(7) + 1])
 def test_recomputed_values_find_their_operand(last):
-    """The result of relu is marked, and computed again where it is used again: its operand was
-    written over by what had been computed of it first."""
+    """The result of relu is recomputed where it is used again, so its operand must not be
+    overwritten."""
     x = np.arange(1 << 20, dtype=np.float32) * 1e-6 - 0.5
     for _ in range(3):  # the plan that writes over operands is the second
         a = jnp.asarray(x) * 1

@@ -1,4 +1,7 @@
-"""Control flow as one native function: what is launched, what is copied, and that values stay."""
+"""Control flow compiled to one native function.
+
+The tests check the number of launches, which arrays are copied, and that values agree with JAX.
+"""
 
 from collections.abc import Callable
 
@@ -26,7 +29,7 @@ def kernels(f, *args):
 
 
 def body_moves(source):
-    """Lines of the innermost loop that copy arrays."""
+    """Return the lines of the innermost loop that copy arrays."""
     inside = source.split("        for i in range(")[-1]
     return [line for line in inside.splitlines() if line.strip().startswith("move(")]
 
@@ -220,7 +223,7 @@ def test_threads_share_large_kernels_inside_a_loop(name):
             np.testing.assert_array_equal(a, b)
 
 
-def test_another_number_of_threads_than_a_loop_was_planned_for():
+def test_loop_runs_with_another_number_of_threads_than_planned():
     x = jnp.ones((500, 500)) * 0.5
     f = jnp.jit(SHARED["fori"])
     with jnp.threads(2):
@@ -242,8 +245,8 @@ def test_new_loop_length_reuses_kernels():
     assert made_kernels() == before
 
 
-def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
-    """Bodies over a few rows are written for their sizes; larger ones share one text."""
+def test_tiny_kernels_in_loops_are_specialized_for_their_sizes():
+    """Kernels on few rows are specialized for their sizes; larger ones share one source."""
 
     def f(x):
         def step(c, _):
@@ -277,7 +280,7 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (3, 1, 7), (4, 4, 2), (1, 5), (31,), (5, 9)])
 def test_loops_over_short_axes(shape):
-    """Kernels with their sizes in them: maps, pairs, folds of some axes and of all."""
+    """Kernels specialized for their sizes: maps, pairs, and reductions of some axes and of all."""
     x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
 
     def step(m, x):

@@ -1,4 +1,4 @@
-"""Kernels know no sizes: a new shape is planned anew but never compiled."""
+"""Kernels do not depend on sizes: a new shape requires a new plan but no compilation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Large results with non-temporal stores have the same bits, whatever their layout."""
+"""Large results written with non-temporal stores are bit-identical to others in every layout."""
 
 import ctypes
 
@@ -75,7 +75,7 @@ def test_nontemporal_stores_change_no_bit(name, count, monkeypatch):
 
 
 def _past(f, *arguments):
-    """What the kernels of a function send past the caches."""
+    """Return the outputs that the kernels of a function write with non-temporal stores."""
     engine._plans.clear()
     accnp.block_until_ready(f(*arguments))
     return [step.nontemporal for plan in engine._plans.values() for step in plan.steps]
@@ -95,7 +95,7 @@ ONE_WAY += ["as many tiles as rows", "rolls", "a blur in bands"]
 
 @pytest.mark.parametrize("name", ONE_WAY)
 def test_launches_request_nontemporal_stores(name, monkeypatch):
-    """What a plan says is what its table does."""
+    """The table of launches requests the stores that the plan requests."""
     f, make = CASES[name]
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
     engine._plans.clear()
@@ -153,7 +153,8 @@ def test_rows_at_any_address(length, offset, width, code):
 @pytest.mark.parametrize("offset", [0, 4, 32])
 @pytest.mark.parametrize("n", [1, 128, 1037, 5000])
 def test_own_stores_at_any_address(length, offset, n):
-    """A body with a loop for whole vectors, and one that has masks only; two widths of results."""
+    """The body has a loop for whole vectors and a loop with masks only, for two widths
+    of results."""
     more = " + exp(x[i]) * tanh(x[i])" if length == "long" else ""
     source = (
         "def kernel(lo, hi, o, p, x):\n for i in range(lo, hi):\n"

@@ -1,5 +1,7 @@
-"""Pending graphs met often, which machine code computes: what they give, and what sends them back
-to Python."""
+"""Pending graphs that occur repeatedly are dispatched by native code.
+
+The tests check their results, and the conditions under which dispatch falls back to Python.
+"""
 
 import gc
 import random
@@ -24,7 +26,7 @@ def five(x):
 
 @pytest.fixture
 def looks(monkeypatch):
-    """The nodes that Python looked through."""
+    """Return the nodes that Python visited."""
     seen = []
     collect = engine.collect
     monkeypatch.setattr(engine, "collect", lambda nodes: seen.append(nodes) or collect(nodes))
@@ -85,7 +87,8 @@ def test_repeated_operand_is_a_different_graph():
 
 
 def test_shared_node_differs_from_two_equal_nodes():
-    """Both of a record are held and stored: the one is given a single value."""
+    """Both nodes of a recorded graph are referenced and stored; a call with one shared node must
+    not match it."""
     x = jnp.asarray(X)
     for _ in range(TIMES):
         a, b = x + 1, x + 1
@@ -105,7 +108,7 @@ def test_shared_node_differs_from_two_equal_nodes():
 
 
 def _program(rng, leaves):
-    """Some operations on some of the values before them, in both libraries; one to look at."""
+    """Return random operations on earlier values, in both libraries, and one value to read."""
     ours, theirs = [jnp.asarray(v) for v in leaves], list(leaves)
     steps = []
     for _ in range(rng.randint(1, 9)):
@@ -314,7 +317,8 @@ def test_single_operations_are_computed_again_with_and_without_the_extension():
 
 
 def test_graphs_with_different_update_indices():
-    """Where a plan depends on them, a record serves the same places only."""
+    """If a plan depends on the indices of an update, the recorded graph applies to these indices
+    only."""
     x = jnp.arange(10.0)
     for _ in range(6):
         for k in (1, 2, 3):
@@ -325,7 +329,7 @@ def test_graphs_with_different_update_indices():
 
 
 def test_steps_that_use_only_the_first_buffers():
-    """A step with fewer operands than the table has buffers, in the same order."""
+    """A step has fewer operands than the table has buffers, in the same order."""
     x = np.arange(12, dtype="int32").reshape(3, 4)
     values = np.arange(6, dtype="float32").reshape(3, 2)
     expected = x.copy()

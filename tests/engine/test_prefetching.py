@@ -1,4 +1,6 @@
-"""Arrays whose elements are taken here and there are brought into the caches in order before."""
+"""Arrays that are gathered at random indices are first read in order, to bring them into the
+caches.
+"""
 
 import numpy as np
 import pytest

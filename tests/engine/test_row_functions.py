@@ -1,4 +1,4 @@
-"""Functions of rows, and long sums: kernels and bytes are counted, errors measured."""
+"""Functions of rows and long sums: the tests count kernels and bytes and measure errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Exceptions raised by signal handlers, and handlers that compute, at any point of a trace."""
+"""Signal handlers that raise or compute at any point of a trace."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def loss(x: jax.Array) -> jax.Array:
 
 
 def work() -> None:
-    """Traces of each kind, nested."""
+    """Run nested traces of each kind."""
     x = jnp.arange(3.0)
     jax.jit(jax.grad(loss))(x).block_until_ready()
     lax.scan(lambda c, a: (c + a, c), 0.0, x)[0].block_until_ready()
 
 
 def interrupt_at(number: int, codes: set[CodeType], error: type[BaseException]) -> int:
-    """Raise an error at an event in functions of these codes; the number of events seen."""
+    """Raise an error at the n-th event in functions with these code objects; return the number of
+    events."""
     seen = 0
 
     def local(frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:

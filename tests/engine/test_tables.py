@@ -1,5 +1,7 @@
-"""Plans as tables of steps: one call of machine code gives the same results as running each step
-from Python."""
+"""Plans are executed as tables of steps by one native call.
+
+The results are compared with those of running each step from Python.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -163,7 +165,7 @@ def test_kernels_between_other_steps_are_tables(name):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_tables_share_large_kernels(threads):
-    """The same bits, in one call, whatever the number of threads."""
+    """One call gives bit-identical results for any number of threads."""
 
     def f(x):
         y = jnp.tanh(x * 2) + x.sum()
@@ -197,7 +199,7 @@ def test_one_table_on_several_threads():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_groups_are_shared_step_by_step(name, monkeypatch):
-    """Small steps on several threads, however little they do, give the same bits."""
+    """Groups of small steps on several threads give bit-identical results."""
     monkeypatch.setattr(table, "PARALLEL", 1)
     monkeypatch.setattr(table, "AWAKE", 1)
     f, arrays = PROGRAMS[name]
@@ -210,7 +212,7 @@ def test_groups_are_shared_step_by_step(name, monkeypatch):
 
 
 def test_fifty_updates_are_one_launch():
-    """An optimizer's step over many parameters: one group, whatever their shapes."""
+    """An optimizer step over many parameters is one group, whatever their shapes."""
     p = [jnp.ones((4, 5 + i)) for i in range(25)] + [jnp.ones(3 + i) for i in range(25)]
     step = jnp.jit(lambda p, g: jnp.tree.map(lambda a, b: a - 0.1 * b, p, g))
     for _ in range(3):
@@ -238,8 +240,7 @@ SEVERAL_STEPS = {
 
 @pytest.mark.parametrize("name", SEVERAL_STEPS)
 def test_readers_wait_for_all_steps_of_an_operation(name):
-    """Steps behind the first write to what that made: values were a part of it, now and then, where
-    what reads them is small, too."""
+    """Small readers must wait for all steps that write a value, not only for the first one."""
     plan, _ = plan_of(SEVERAL_STEPS[name], [LONG])
     own = [s for s in plan.steps if s.cluster is not None and s.cluster.form == "own"]
     first = next(a for a, b in pairwise(own) if a.cluster is b.cluster)
@@ -273,7 +274,7 @@ def test_groups_end_where_steps_need_each_other():
 
 
 def test_kernels_are_cut_into_some_chunks_for_each_thread():
-    """However much work an element is estimated to be."""
+    """The number of chunks per thread is bounded, whatever the estimated work per element."""
     with use_threads(2):
         plan, _ = plan_of(lambda x: jnp.tanh(jnp.sin(x)), [np.zeros(1 << 19, np.float32)])
     (step,) = plan.steps

@@ -1,4 +1,4 @@
-"""The number of threads never shows in the bits."""
+"""Results are bit-identical for any number of threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bytes that the steps of a plan must move: known by hand for each form of step."""
+"""The computed memory traffic of plan steps equals values derived by hand for each type of step."""
 
 import numpy as np
 import pytest

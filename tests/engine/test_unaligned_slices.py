@@ -1,4 +1,7 @@
-"""Slices that begin anywhere in a cache line: long loops compute up to the next line first."""
+"""Slices that begin anywhere in a cache line: long loops peel iterations up to the next line.
+
+The results are compared with NumPy.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ LENGTHS = (1, 15, 127, 128, 129, 143, 257, 511, 1024, 1039, 5003)
 
 
 def averaged(b: Any, a: Any, start: int, length: int) -> Any:
-    """The sums of neighbours, stored from `start` on."""
+    """Return the sums of neighbors, stored from `start` on."""
     near = a[start : start + length]
     return b.at[start : start + length].set((near + a[start + 1 : start + 1 + length]) * near)
 

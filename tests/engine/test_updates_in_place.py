@@ -1,4 +1,4 @@
-"""Updates are made in place where nobody can see the array any more, and never elsewhere."""
+"""Updates are made in place if the old array is not referenced any more, and never otherwise."""
 
 import random
 import weakref
@@ -17,7 +17,7 @@ from accnp.runtime import buffer as pool
 
 
 def place(x):
-    """Where the values of an array lie."""
+    """Return the address of an array's values."""
     return engine.ready(x._node).ptr
 
 
@@ -27,7 +27,7 @@ def fresh(n=10):
 
 @pytest.fixture
 def allocated(monkeypatch):
-    """Sizes of the buffers taken from the pool."""
+    """Record the sizes of the buffers taken from the pool."""
     sizes = []
     empty = pool.empty
 
@@ -222,7 +222,7 @@ LARGE = 12 * 22_000  # numbers that take more than a MB: maps, too, write over s
     ("seed", "n"), [*[(i, 12) for i in range(30)], *[(i, LARGE) for i in range(12)]]
 )
 def test_random_programs(seed, n):
-    """Names come and go; all that is held keeps its values."""
+    """Random programs bind and delete names; every referenced array keeps its values."""
     rng = random.Random(seed)
     names: list[tuple] = []  # an array, what it must be
     views: list[tuple] = []  # a NumPy view, what it must be
@@ -282,8 +282,8 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_of_the_operand_is_copied_in_place_of_the_whole(name):
-    """In a loop a step moves what it writes, and not the array that it writes to."""
+def test_only_the_overlapping_slice_of_the_operand_is_copied(name):
+    """In a loop, a step copies only the slice that it writes and not the whole array."""
     update = PARTS[name]
     x = np.arange(16 * 6 * 9, dtype=np.float32).reshape(16, 6, 9)
     expected = x
@@ -311,7 +311,7 @@ EXPRESSIONS = {
 
 
 def written(a, key, value, how):
-    """What NumPy gives, or accnp."""
+    """Return the result of NumPy, or of accnp."""
     if not isinstance(a, np.ndarray):
         return getattr(a.at[key], how)(value)
     a = a.copy()
@@ -321,7 +321,8 @@ def written(a, key, value, how):
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_kernels_store_into_dead_operands(name, allocated):
-    """Without `jit`, what a kernel computes goes where it is written: no temporary, no copy."""
+    """Without `jit`, a kernel writes its result directly to its destination: no temporary and no
+    copy."""
     f, n = EXPRESSIONS[name], 1000
     x, y = fresh(n), fresh(n) + 1
     expected = f(np, np.asarray(x), np.asarray(y), written)
@@ -372,7 +373,7 @@ def test_other_overlaps_get_a_temporary_of_the_part(allocated):
 
 
 def test_few_different_indices_get_separate_plans():
-    """A loop over many of them does not make a plan for each."""
+    """A loop over many indices does not make a plan for each."""
     x, y = fresh(200), jnp.ones(10)
     expected = np.arange(200, dtype="f4")
     plans = engine.counters["plans"]

@@ -1,4 +1,4 @@
-"""What nodes hold while threads ask for them at once, and while their values are on the way."""
+"""Values of nodes that several threads request at once, or that are still being computed."""
 
 import threading
 
@@ -15,7 +15,7 @@ N = 100_000
 
 
 def results_of_threads(f, count=4):
-    """What a function returns in threads that begin together."""
+    """Return the results of a function in threads that start together."""
     begin, outcomes = threading.Barrier(count), []
 
     def run():
@@ -43,7 +43,7 @@ OVER = {
 
 @pytest.mark.parametrize("name", OVER)
 def test_shared_operand_is_overwritten_by_one_thread_only(name):
-    """The others computed it as well, from an operand that was written over meanwhile."""
+    """Other threads computed the same value from an operand that had been overwritten meanwhile."""
     f = OVER[name]
     for k in range(12):
         a = np.random.default_rng(k).standard_normal(N).astype("f4")
@@ -58,7 +58,7 @@ def test_shared_operand_is_overwritten_by_one_thread_only(name):
 
 
 def claimed(y):
-    """A pending array that another thread is about to compute."""
+    """Return a pending array that another thread has claimed but not computed yet."""
     claim = values.Claim([y._node])
     claim.owner = -1
     with values.value_lock:
@@ -92,7 +92,7 @@ def test_thread_does_not_wait_for_itself():
 
 @pytest.fixture
 def late():
-    """An array whose value is on its way until `late.go()`."""
+    """Provide an array whose value is pending until `late.go()` is called."""
     gate = threading.Event()
     default_stream().submit(lambda: gate.wait(60))
     x = jnp.sin(jnp.arange(12.0).reshape(3, 4))
@@ -115,8 +115,9 @@ DERIVED = {
 
 
 @pytest.mark.parametrize("name", DERIVED)
-def test_derivatives_at_values_on_the_way(late, name):
-    """An AttributeError: the argument's stand-in kept the task, and was never given the value."""
+def test_derivatives_at_pending_values(late, name):
+    """The argument's placeholder kept the task and never received the value, which raised an
+    AttributeError."""
     x, gate = late
     f = DERIVED[name]
     actual = f(x)
@@ -126,7 +127,7 @@ def test_derivatives_at_values_on_the_way(late, name):
 
 
 def test_a_traced_array_has_no_value_to_wait_for():
-    """`delete` within a trace asked for it again and again, then gave none for one."""
+    """`delete` within a trace must not wait for a value."""
     with pytest.raises(jax.errors.ConcretizationTypeError, match=r"Array\.delete: Abstract"):
         jax.eval_shape(lambda x: (x.delete(), x)[1], jnp.ones(3))
     x = []

@@ -1,4 +1,6 @@
-"""`core`, `monitoring`, `dlpack`, `stages`, `linear_call`, and where arrays say they lie."""
+"""Names of `core`, `monitoring`, `dlpack` and `stages`, `linear_call`, and the devices
+of arrays.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from accnp import core
 
 
 def _seen(transform):
-    """What `core` says while a function is being traced."""
+    """Return what `core` reports while a function is being traced."""
     states = []
 
     def look(x):
@@ -80,7 +82,7 @@ def _call(r, x, m=jax):
     return m.custom_derivatives.linear_call(lambda r, x: x * r, lambda r, ct: 10 * ct * r, r, x)
 
 
-def test_the_transpose_of_a_linear_call_is_the_one_given():
+def test_linear_call_uses_the_given_transpose():
     def f(x):
         return _call(2.0, x)
 
@@ -100,7 +102,7 @@ def test_the_transpose_of_a_linear_call_is_the_one_given():
 # --- monitoring ----------------------------------------------------------------------------------
 
 
-def test_listeners_hear_events():
+def test_listeners_receive_events():
     m, heard = jax.monitoring, []
     kinds = [
         (m.register_event_listener, m.unregister_event_listener, m.record_event, ()),

@@ -1,4 +1,4 @@
-"""What jax 0.10.2 warns of as deprecated is taken here with a DeprecationWarning, too."""
+"""Uses that JAX 0.10.2 deprecates are accepted with a DeprecationWarning, as in JAX."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_not_deprecated() -> None:
         assert jax.nn.one_hot(1, 2).tolist() == [0, 1]
 
 
-def test_too_many_positions() -> None:
+def test_too_many_positional_arguments() -> None:
     with pytest.raises(TypeError, match=r"^array: it takes from 1 to 5 positional arguments"):
         jnp.array([1], int, True, "K", 2, None)

@@ -1,4 +1,7 @@
-"""`export`: programs as bytes, in another process, for sizes that are symbols, with derivatives."""
+"""`export`: serialized programs in another process, with symbolic sizes and derivatives.
+
+Results and properties are compared with the original function and with JAX.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`export.deserialize` refuses malicious programs with a ValueError before it runs any part of
-them."""
+"""`export.deserialize` rejects malicious programs with a ValueError before running any part of
+them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ OUT = [[[4], "float32", False]]
 
 
 def t(*parts: Any) -> dict[str, Any]:
-    """A tuple as data, and those in it."""
+    """Encode a tuple, and the tuples in it, as data."""
     return {"tuple": [t(*x) if isinstance(x, tuple) else x for x in parts]}
 
 
@@ -259,7 +260,7 @@ OPERANDS: list[tuple[str, list[Any]]] = [
 
 
 def program(op: str, ins: list[Any], params: dict[str, Any]) -> bytes:
-    """The bytes of a program of one operation; its result is not used."""
+    """Return the bytes of a program with one operation, whose result is not used."""
     values = [*ins, [op, list(range(len(ins))), params], ["literal", 1.0, "float32", False]]
     return pack(make_header(values, [len(ins) + 1], [[[], "float32", False]]))
 
@@ -366,7 +367,8 @@ SIZED = {
 
 
 def test_symbolic_headers_are_checked_on_reading() -> None:
-    """Before the sizes are known: fields that only a call uses must be there and well-formed."""
+    """Fields that only a call uses must be present and well-formed even before the
+    sizes are known."""
     read = export.deserialize(pack(SIZED))
     assert read.call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
     for missing in SIZED:
@@ -474,7 +476,7 @@ def test_constants_have_the_values_of_their_types() -> None:
 
 
 def test_every_operation_can_be_read_again() -> None:
-    """What the checks refuse is no program that accnp makes: one of each operation passes."""
+    """The checks accept every operation that accnp exports: one program per operation is read."""
     evaluate_size = functools.partial(number_at, [], {})
     with jax.enable_x64(True):
         for case in [c for cases in CASES.values() for c in cases]:
@@ -501,8 +503,8 @@ def test_empty_transforms_and_small_integers_are_valid() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mutations_of_valid_programs(seed: int) -> None:
-    """Four parts, which workers share. ACCNP_FUZZ_SECONDS sets the seconds of each, which are 15 in
-    `make test-full`."""
+    """The four parts are shared by the test workers. ACCNP_FUZZ_SECONDS sets the seconds of each
+    (15 in `make test-full`)."""
     completed = subprocess.run(
         [
             sys.executable,

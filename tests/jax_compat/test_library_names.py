@@ -1,5 +1,6 @@
-"""What libraries above jax build on: functions of flat arguments, partial evaluation, layers,
-flags. Oracle: jax."""
+"""Internal JAX names that libraries use: functions of flat arguments, partial evaluation, layers
+and flags. The results are compared with JAX.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +141,7 @@ def both(x, y):
     ids=["jit", "checkpoint", "cond, mixed", "cond", "fori", "while", "while, unknown"],
 )
 def test_partial_evaluation_splits_calls(f, request):
-    """flax's scan of a checkpointed module makes its parameters in one."""
+    """The scan of a checkpointed module in flax creates its parameters in a nested call."""
     aval = accnp.core.ShapedArray((), np.dtype("float32"))
     pvals = [pe.PartialVal.known(accnp.numpy.float32(3)), pe.PartialVal.unknown(aval)]
     jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(wrapped(lambda x, y: list(f(x, y))), pvals)
@@ -282,7 +283,7 @@ def test_types_include_their_sharding():
     assert places(accnp) == places(jax)
 
 
-def test_einsum_takes_the_product_that_libraries_hand_it():
+def test_einsum_uses_the_given_dot_general():
     x = accnp.numpy.arange(6.0).reshape(2, 3)
     actual = accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=accnp.lax.dot_general)
     np.testing.assert_array_equal(actual, x @ x.T)
@@ -294,8 +295,8 @@ def test_einsum_takes_the_product_that_libraries_hand_it():
 
 
 def test_eval_shape_accepts_avals():
-    """As in jax, also of jitted functions and of transformations; `jnp.add` and its like only
-    here."""
+    """As in JAX, also for jitted and transformed functions; functions such as `jnp.add` are
+    accepted only here."""
     struct = accnp.ShapeDtypeStruct((3,), "float32")
     jnp, lax = accnp.numpy, accnp.lax
     for call, shape in (
@@ -430,7 +431,7 @@ def test_orthogonal_weights_are_those_of_jax(shape, axis):
 
 
 def test_types_that_are_registered_stand_for_arrays():
-    """As TensorFlow Probability registers its variables."""
+    """TensorFlow Probability registers its variables in this way."""
     from accnp.interpreters import xla
 
     class Variable:

@@ -1,4 +1,4 @@
-"""Kernels over grids, against jax's interpreter of them."""
+"""Pallas kernels over grids, compared with JAX's interpreter mode."""
 
 from __future__ import annotations
 

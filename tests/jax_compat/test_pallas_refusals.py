@@ -1,4 +1,4 @@
-"""What kernels over grids refuse."""
+"""Pallas kernels with unsupported features raise errors that name them."""
 
 from __future__ import annotations
 

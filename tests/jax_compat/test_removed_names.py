@@ -1,4 +1,4 @@
-"""Names that jax had and public code uses, and names of NumPy's main namespace that jax lacks.
+"""Names that earlier versions of JAX had and public code uses, and NumPy names that JAX lacks.
 
 Each is there, or an AttributeError says what to use (`removed_names.tsv`, made from the tables of
 such names).
@@ -24,7 +24,7 @@ ROWS = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 
 
 def found(name: str, namespaces: dict[str, Any]) -> Any:
-    """The object of a dotted name."""
+    """Return the object of a dotted name."""
     first, *rest = name.split(".")
     out = namespaces[first]
     for part in rest:
@@ -57,7 +57,7 @@ def test_advice_names_existing_functions(name: str) -> None:
 
 
 def test_attributes_only_of_numpy_arrays() -> None:
-    """Each public name of theirs is there, or refused with advice."""
+    """Each public attribute of NumPy arrays exists, or raises an error with advice."""
     x = jnp.arange(6.0).reshape(2, 3)
     for name in dir(np.ndarray):
         if name[0] != "_" and name not in dir(x):
@@ -69,7 +69,7 @@ def test_attributes_only_of_numpy_arrays() -> None:
         x.fill(2)
 
 
-def test_a_misspelt_name_offers_the_nearest() -> None:
+def test_a_misspelled_name_suggests_the_nearest() -> None:
     for module, name, near in (
         (accnp, "jitt", "jit"),
         (jnp, "reshap", "reshape"),
@@ -162,7 +162,7 @@ def test_numpy_functions(text: str) -> None:
 
 
 def test_fix() -> None:
-    """By `trunc`: NumPy 2.5 warns of its own `fix`."""
+    """Compared with `trunc`, since NumPy 2.5 warns about its own `fix`."""
     np.testing.assert_array_equal(jnp.fix(X), np.trunc(X), strict=True)
 
 
@@ -191,6 +191,6 @@ def test_numpys_own_assertions_and_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["explain", "inspect", "vmap"])
-def test_names_of_the_package_are_named_where_only_the_arrays_are(name: str) -> None:
+def test_error_in_numpy_namespace_names_the_package_attribute(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"; it is accnp\.{name}$"):
         getattr(jnp, name)

@@ -1,4 +1,4 @@
-"""Shapes of results where sizes of arguments are symbols."""
+"""Result shapes of functions whose arguments have symbolic sizes, compared with JAX."""
 
 import operator
 
@@ -64,7 +64,7 @@ def test_jaxprs_match_jax(name):
 
 @pytest.mark.parametrize("name", ["sums", "network", "loop"])
 def test_stages_match_jax(name):
-    """Types at every stage, and where the structure is described."""
+    """Compare the types at every stage, and whether the tree structure is reported."""
 
     def described(m, e):
         args = sized(m, e), m.ShapeDtypeStruct((4, 5), np.float32)
@@ -129,7 +129,7 @@ def test_refuses_what_jax_refuses():
 
 
 def test_types_without_a_program():
-    """A scan over pairs has other operations at other sizes, and results of one type."""
+    """A scan over pairs has different operations at different sizes, but results of one type."""
     x = sized(accnp, export)
     stage = accnp.jit(lambda a: accnp.lax.associative_scan(accnp.numpy.add, a)).trace(x)
     assert str(stage.out_info) == "ShapeDtypeStruct(shape=(d, 4), dtype=float32)"
@@ -239,7 +239,8 @@ REMAINDERS = {
 
 @pytest.mark.parametrize("name", REMAINDERS)
 def test_halves_of_sizes_are_right_for_odd_and_even_ones(name):
-    """Sizes that were all odd made halves look like polynomials, wrong at even sizes."""
+    """Samples with odd sizes only made halves look like polynomials that are wrong at
+    even sizes."""
     f = REMAINDERS[name]
     (d,) = export.symbolic_shape("d")
     original = export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))
@@ -258,7 +259,7 @@ def test_shapes_without_a_rule_are_refused(f):
 
 
 def test_symbols_of_several_scopes() -> None:
-    """Arithmetic and comparisons of them raise; equality is False."""
+    """Arithmetic and comparisons between symbols of different scopes raise; equality is False."""
     for m in (accnp, jax):
         (a,), (b,) = m.export.symbolic_shape("a"), m.export.symbolic_shape("b")
         (again,) = m.export.symbolic_shape("a")

@@ -1,4 +1,4 @@
-"""Control flow against jax: values, derivatives, batches, and their nests with jit."""
+"""Control flow compared with JAX: values, derivatives, batches, and combinations with `jit`."""
 
 import jax
 import jax.numpy
@@ -12,7 +12,7 @@ import accnp.numpy as jnp
 
 
 class Both:
-    """One of the two libraries, as a program sees it."""
+    """One of the two libraries, with the names that the test programs use."""
 
     def __init__(self, top, numpy):
         self.top, self.np, self.lax = top, numpy, top.lax
@@ -157,7 +157,8 @@ def same(actual, expected, rtol=3e-5):
 
 
 def total(b, f):
-    """A scalar function of the same arguments: a weighted sum over all floating results."""
+    """Return a scalar function of the same arguments: a weighted sum over all floating-point
+    results."""
 
     def g(*args):
         s = 0.0
@@ -473,8 +474,8 @@ def test_selectors_out_of_bounds_take_the_first_or_the_last():
         same(lax.select_n(which, *cases), jax.lax.select_n(which, *cases))
 
 
-def test_a_branch_that_stands_for_several_is_traced_once():
-    """Programs count on it that put one function in many places of a table (haiku's tests do)."""
+def test_a_branch_that_occurs_several_times_is_traced_once():
+    """Programs that use one function in several places of a table rely on it (haiku's tests do)."""
     traced = []
     table = jnp.arange(3.0)  # closed over: the branches share it
 

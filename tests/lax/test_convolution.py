@@ -1,5 +1,8 @@
-"""Convolutions against jax: generated shapes, layouts, strides, paddings, dilations and groups;
-their derivatives, batches and relatives; what they refuse."""
+"""Convolutions compared with JAX.
+
+Shapes, layouts, strides, paddings, dilations and groups are generated. The tests also cover
+derivatives, batches, transposed convolutions and patches, and errors for invalid arguments.
+"""
 
 import jax
 import jax.numpy as jjnp
@@ -28,7 +31,7 @@ def placed(spec, sizes):
 
 
 def drawn(rng):
-    """Shapes, parameters and specs of a convolution that jax takes."""
+    """Draw shapes, parameters and dimension numbers of a convolution that JAX accepts."""
     while True:
         d = int(rng.integers(0, 4))
         groups, batches = [(1, 1), (1, 1), (1, 1), (2, 1), (3, 1), (1, 2)][rng.integers(6)]
@@ -55,7 +58,7 @@ def drawn(rng):
 
 
 def pair(specs, params):
-    """The same convolution here and in jax."""
+    """Return the same convolution in accnp and in JAX."""
 
     def ours(x, w):
         dims = lax.ConvDimensionNumbers(*specs)
@@ -137,7 +140,8 @@ def test_larger_ones_by_rows_and_by_planes():
     ],
 )
 def test_few_features_of_many(lhs, rhs, strides, dims, more):
-    """The products of all taps at once, spread out afterwards; forward or in a gradient."""
+    """One product computes all taps and the results are summed afterwards, forward or in a
+    gradient."""
     rng = np.random.default_rng(5)
     x, w = numbers(rng, lhs), numbers(rng, rhs)
     pads = tuple((1, 2) for _ in strides)

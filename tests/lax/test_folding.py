@@ -1,4 +1,6 @@
-"""`reduce`, `reduce_window`, `reduce_precision` and the cumulative folds against jax and loops."""
+"""`reduce`, `reduce_window`, `reduce_precision` and cumulative reductions, compared with JAX and
+with loops.
+"""
 
 import itertools
 from typing import Any
@@ -124,7 +126,7 @@ def test_windows(name, where):
 
 
 def by_hand(x, first, f, window, strides, pads, base, dilation):
-    """Windows one by one, on jax arrays."""
+    """Reduce the windows one by one, on JAX arrays."""
     dilated = {
         tuple(
             p + i * d for p, i, d in zip([low for low, _ in pads], index, base, strict=True)
@@ -157,7 +159,7 @@ def by_hand(x, first, f, window, strides, pads, base, dilation):
     [(0.0, "add"), (-INF, "max"), (1.0, "mul"), (0.3, "own")],
 )
 def test_derivatives_of_windows(where, first, f):
-    """jax knows those of sums and extremes alone; the loop says what the others are."""
+    """JAX differentiates only sums and extrema; a loop is the reference for the others."""
     mine = {"own": lambda p, q: p * 0.5 + q * q}.get(f) or getattr(lax, f)
     theirs = {"own": lambda p, q: p * 0.5 + q * q}.get(f) or getattr(jax.lax, f)
     first = np.float32(first)

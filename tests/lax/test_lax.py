@@ -1,4 +1,7 @@
-"""The strict functions against jax: equal dtypes, nothing promoted; moving, cutting, reducing."""
+"""Strict `lax` functions compared with JAX: operands must have equal dtypes and are not promoted.
+
+Also covers functions that move, slice and reduce arrays.
+"""
 
 from __future__ import annotations
 
@@ -254,7 +257,7 @@ def test_glu_one_hot_logsumexp() -> None:
 
 
 def wrong_calls(m: Any, np_: Any) -> Any:
-    """Calls that jax refuses."""
+    """Return calls that JAX rejects."""
     lax, one, two = m.lax, np_.ones(2), np_.ones((2, 3))
     dims = lax.GatherDimensionNumbers((), (0,), (0,))
     return [
@@ -307,7 +310,7 @@ def test_wrong_calls_raise_what_jax_raises() -> None:
 
 
 def test_rare_operands() -> None:
-    """Integers that are symmetrized, attention without heads or batch, an axis scaled twice."""
+    """Integers that are symmetrized, attention without heads or batch, and an axis scaled twice."""
     square = np.array([[4, 1], [2, 5]])
     agree(lax.linalg.cholesky, jax.lax.linalg.cholesky, square)
     agree(lax.linalg.eigh, jax.lax.linalg.eigh, square)
@@ -344,7 +347,7 @@ def test_searches_along_nonnegative_axes(name, axis):
 
 
 def test_stop_gradient_keeps_values_of_the_host():
-    """As in jax, where nothing is traced: numbers stay numbers, and know their types."""
+    """As in JAX, numbers outside of traces stay numbers and keep their types."""
     host_values = {
         "a": np.arange(3),
         "b": 2.0,

@@ -1,4 +1,6 @@
-"""Primitives of compositions: equations of their own, bound with programs, batched and derived."""
+"""Primitives of composite functions: they have their own equations, and can be bound with programs,
+batched and differentiated.
+"""
 
 from __future__ import annotations
 

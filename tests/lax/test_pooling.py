@@ -1,4 +1,6 @@
-"""Sums and extremes over windows against jax: values, derivatives both ways, batches, types."""
+"""Window sums and extrema compared with JAX: values, derivatives in both modes, batches
+and dtypes.
+"""
 
 import jax
 import numpy as np
@@ -13,7 +15,7 @@ INITS = {"max": -np.inf, "min": np.inf, "add": 0.0}
 
 
 def drawn(rng):
-    """A shape, and windows that fit it: sizes, strides, padding, dilations."""
+    """Draw a shape and windows that fit it: sizes, strides, padding, dilations."""
     while True:
         d = int(rng.integers(1, 5))
         shape = tuple(int(v) for v in rng.integers(1, 9, d))

@@ -1,4 +1,4 @@
-"""`custom_linear_solve`, `custom_root`, `platform_dependent` against jax."""
+"""`custom_linear_solve`, `custom_root` and `platform_dependent`, compared with JAX."""
 
 import jax
 import jax.numpy
@@ -30,7 +30,7 @@ def dense(b):
 
 
 def conjugate_gradients(b):
-    """A solver that reverse mode could not look into."""
+    """A solver with a `while_loop`, which reverse mode cannot differentiate."""
 
     def solve(matvec, y):
         def step(c):

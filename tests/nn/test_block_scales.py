@@ -1,4 +1,6 @@
-"""Products of operands in small floats with a scale for each block, which jax has on GPUs only."""
+"""Matrix products of low-precision operands with a scale per block, which JAX supports on GPUs
+only.
+"""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,6 @@
-"""Searches in a sorted vector of each row: n log n, with the places that NumPy finds."""
+"""Batched `searchsorted`: each row has its own sorted vector. Takes O(n log n); compared with
+NumPy.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -107,7 +109,7 @@ def test_no_value_is_compared_with_all_elements(name):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_complex_numbers_with_nan_in_a_part(side):
-    """NumPy's order; jax compares such numbers by their real parts alone."""
+    """NumPy's order is used; JAX compares such numbers by their real parts alone."""
     parts = [np.nan, -np.inf, -1, 0, 2, np.inf]
     z = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
     a, v = np.sort(z), RNG.permutation(z)

@@ -1,4 +1,6 @@
-"""Complex division and functions in kernels: zero divisors, numbers near the limits of the type."""
+"""Complex division and functions in kernels: zero divisors, and numbers near the limits of the
+dtype.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,7 @@ def exact(f, *xs):
 
 
 def near(actual, expected):
-    """To some units of the last place of the modulus, or of subnormal numbers."""
+    """Compare within some ulp of the modulus, or of the smallest subnormal number."""
     return actual == expected or abs(actual - expected) <= 4 * max(abs(expected) * 2.0**-52, 5e-324)
 
 

@@ -1,4 +1,4 @@
-"""Making arrays, against jax: values, dtypes, weak flags; copies on entry; refusals."""
+"""Array creation compared with JAX: values, dtypes, weak types, copies, and errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_as_jax(text: str) -> None:
 
 
 def test_steps_of_whole_numbers_are_whole() -> None:
-    """3/5 of 25 in float32 alone is 15.000001, and 15 fell into the bin before."""
+    """3/5 of 25 is 15.000001 if computed in float32, so 15 would fall into the previous bin."""
     for a, b, n in ((0, 25, 6), (-7, 14, 8), (3, 45, 15), (0, 100, 101)):
         actual = jnp.linspace(a, b, n)
         np.testing.assert_array_equal(actual, np.linspace(a, b, n, dtype=np.float32))
