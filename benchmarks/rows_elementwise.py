@@ -103,7 +103,7 @@ def _copy(target: int, source: int, lines: int, threads: int) -> None:
 
 
 def streaming_copy(moved: int, *_: np.ndarray) -> Call:
-    """Copy half as many bytes with non-temporal stores on all threads."""
+    """Copy `moved` / 2 bytes with non-temporal stores on all threads, which moves `moved` bytes."""
     lines = moved // 128
     raw = [np.ones(64 * lines + 64, np.uint8) for _ in range(2)]
     target, source = (r[-r.ctypes.data % 64 :][: 64 * lines] for r in raw)

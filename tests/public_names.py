@@ -1,4 +1,4 @@
-"""Generates `accnp/public_names.py`: `make names`, or `python -m tests.public_names`.
+"""Generate `accnp/public_names.py`: `make names`, or `python -m tests.public_names`.
 
 The sources are the imports under `if TYPE_CHECKING:` of the modules that call `install_getattr`,
 and the ops that the modules in `accnp/primitives/` register.
@@ -79,8 +79,10 @@ def all_homes(package: Path = PACKAGE) -> dict[str, dict[str, list[str]]]:
 
 
 def op_modules() -> dict[str, list[str]]:
-    """Return the ops of modules that `import accnp` does not load; for a new process, in which no
-    other module has been loaded either."""
+    """Return the ops of modules that `import accnp` does not load.
+
+    It must run in a new process, in which no other module has been loaded.
+    """
     table = importlib.import_module("accnp.ir.op").OPS
     modules: dict[str, list[str]] = {}
 

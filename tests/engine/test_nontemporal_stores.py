@@ -75,7 +75,7 @@ def test_nontemporal_stores_change_no_bit(name, count, monkeypatch):
 
 
 def _past(f, *arguments):
-    """Return the outputs that the kernels of a function write with non-temporal stores."""
+    """Return the outputs written with non-temporal stores, for each step of a function's plans."""
     engine._plans.clear()
     accnp.block_until_ready(f(*arguments))
     return [step.nontemporal for plan in engine._plans.values() for step in plan.steps]

@@ -141,7 +141,7 @@ def both(x, y):
     ids=["jit", "checkpoint", "cond, mixed", "cond", "fori", "while", "while, unknown"],
 )
 def test_partial_evaluation_splits_calls(f, request):
-    """The scan of a checkpointed module in flax creates its parameters in a nested call."""
+    """The scan of a checkpointed module in flax creates its parameters in such a call."""
     aval = accnp.core.ShapedArray((), np.dtype("float32"))
     pvals = [pe.PartialVal.known(accnp.numpy.float32(3)), pe.PartialVal.unknown(aval)]
     jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(wrapped(lambda x, y: list(f(x, y))), pvals)

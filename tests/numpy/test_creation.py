@@ -223,7 +223,7 @@ FROM_COMPLEX = [
 @pytest.mark.parametrize("kind", REAL)
 @pytest.mark.parametrize("make", FROM_COMPLEX)
 def test_no_real_type_takes_a_python_complex_number(make: Any, kind: str) -> None:
-    """Warnings of jax's in front of its refusals keep this out of families/."""
+    """JAX warns before it raises, so this case cannot be in `families/`."""
     with pytest.raises(TypeError, match=f"{kind} cannot hold the complex number [12]j; pass"):
         make(kind)
 
@@ -249,7 +249,7 @@ def test_invalid_dtypes_name_the_function(function: str, call: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["i4,i4", "O", "S2", "U1", "M8[D]", "V3"])
 def test_arrays_of_other_dtypes_than_numbers_are_refused(dtype):
-    """Structured ones and bare bytes, too: no operation takes them."""
+    """Also structured arrays and raw bytes, which no operation accepts."""
     for make in (jnp.asarray, jnp.array, lambda x: jnp.add(x, 1)):
         with pytest.raises(TypeError, match="not a valid JAX array type"):
             make(np.zeros(2, dtype))
@@ -263,7 +263,8 @@ def test_bfloat16_goes_through_a_file(tmp_path):
 
 
 def test_integer_linspace_rounds_down():
-    """Of complex ends those of the real part (it was cut); the step has the dtype's precision."""
+    """Complex end points use the real part (it used to be truncated); the step has the precision of
+    the dtype."""
     with pytest.warns(DeprecationWarning, match="Casting from complex to real"):
         points, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
     assert points.tolist() == [-3, -1, 1, 3]
@@ -271,7 +272,8 @@ def test_integer_linspace_rounds_down():
 
 
 def test_linspace_points_are_rounded_from_float64():
-    """2/5 of the way from -2 to 3 was 2e-16, and a histogram had its zeros in another bin."""
+    """In float32, 2/5 of the way from -2 to 3 was 2e-16, and a histogram put its zeros into another
+    bin."""
     assert float(jnp.linspace(-2.0, 3.0, 11)[4]) == 0.0
     for low, high, count in ((-2, 3, 11), (-1.5, 4.75, 26), (3, -3, 13), (0.125, 7, 30)):
         expected = np.linspace(low, high, count).astype(np.float32)

@@ -1,4 +1,6 @@
-"""`cross` of small arrays in eager code is one compiled program: same bits, types and errors."""
+"""Eager `cross` of small arrays is one compiled program with the same bits, types and errors as
+JAX.
+"""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""einsum contracts in an order that needs no more operations than jax's."""
+"""`einsum` contracts operands in an order that needs no more operations than JAX's."""
 
 import jax
 import numpy as np

@@ -1,4 +1,6 @@
-"""Fourier transforms against jax: values, dtypes, shapes, errors, derivatives, batches, jaxprs."""
+"""Fourier transforms compared with JAX: values, dtypes, shapes, errors, derivatives, batches,
+jaxprs.
+"""
 
 # ruff: noqa: B023 (what jax is asked is asked at once)
 import zlib
@@ -28,7 +30,7 @@ def numbers(shape, dtype):
 
 
 def same(actual, ask, tol=2e-5):
-    """Compare with jax's answer, which is kept: of a program's text and what it refers to."""
+    """Compare with JAX's result, which is stored under the source of `ask` and its closure."""
     expected = jax_result(ask, ask, [c.cell_contents for c in ask.__closure__ or ()])
     assert (actual.dtype, actual.shape, actual.weak_type) == (
         expected.dtype,
@@ -185,7 +187,8 @@ LARGE = [
 @pytest.mark.parametrize(("shape", "axes"), LARGE)
 @pytest.mark.parametrize("name", MANY)
 def test_large_transforms_in_parts(name, shape, axes):
-    """Numbers of lines that no vector divides: a library may round those left over otherwise."""
+    """The numbers of rows are not multiples of a vector; libraries may round the remaining rows
+    differently."""
     x = jnp.asarray(numbers(shape, "f4" if name == "rfftn" else "c8"))
     axes = tuple(range(-axes, 0))
     results = []

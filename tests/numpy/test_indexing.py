@@ -1,4 +1,6 @@
-"""Indexing, at[], take and its family, against NumPy and jax: values, derivatives, batching."""
+"""Indexing, `at[]`, `take` and related functions, compared with NumPy and JAX: values, derivatives
+and batching.
+"""
 
 from __future__ import annotations
 
@@ -203,8 +205,9 @@ def test_traced_mask_and_slice() -> None:
         assert isinstance(outcome(lambda fn=fn: accnp.jit(fn)(jnp.arange(3))), TypeError)
 
 
-def test_expressions_of_known_types_are_not_read_again(monkeypatch):
-    """Other values of index arrays, other slices, derivatives: the recipe of the types serves."""
+def test_index_expressions_are_parsed_once_per_type(monkeypatch):
+    """An index expression is parsed once per type: other index values, other slices and derivatives
+    reuse it."""
     a = np.arange(60, dtype=np.float32).reshape(5, 4, 3)
     x = jnp.asarray(a)
     keys = [
@@ -236,7 +239,8 @@ def test_expressions_of_known_types_are_not_read_again(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_flat_indices_whose_dtype_does_not_hold_the_size(dtype):
-    """unravel_index computed in their dtype: of int8 and 1000 elements all came out as 0."""
+    """`unravel_index` computed in the dtype of the indices, so with int8 and 1000 elements all
+    results were 0."""
     i = np.array([-128, -127, -1, 0, 2, 126, 127]).astype(dtype)
     coordinates = accnp.jit(lambda i: jnp.unravel_index(i, (10, 100)))(i)
     expected = np.unravel_index(i.astype(int) % 1000, (10, 100))
@@ -257,7 +261,8 @@ ITEMS = {
 
 @pytest.mark.parametrize("rank", [2, 3, 4])
 def test_ellipsis_separates_index_arrays(rank):
-    """NumPy's rule for where the axes of index arrays go, also where `...` stands for no axis."""
+    """NumPy's rule for the position of the axes of index arrays holds even if `...` stands for no
+    axis."""
     x = np.arange(3.0**rank, dtype=np.float32).reshape((3,) * rank)
     count = 0
     for before in itertools.product(ITEMS.values(), repeat=2):
@@ -344,7 +349,8 @@ def test_other_index_arrays_stay_gathers(key: Any) -> None:
 
 
 def test_classes_of_refused_slices() -> None:
-    """Several numbers as a bound are a ValueError, and one that is no integer is a TypeError."""
+    """A slice bound with several numbers is a ValueError, and one that is not an integer is a
+    TypeError."""
     for m in (accnp, jax):
         x = m.numpy.ones(3)
         several = [m.numpy.ones(2), m.numpy.arange(2), np.ones(2), np.arange(2)]

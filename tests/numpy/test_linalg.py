@@ -1,4 +1,4 @@
-"""Linear algebra against jax and NumPy: products, einsum, norms, systems, decompositions."""
+"""Linear algebra compared with JAX and NumPy: products, einsum, norms, systems, decompositions."""
 
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ def test_singular_and_indefinite_matrices() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("power", [-120, -60, 0, 60, 120])
 def test_eigenvalues_scale_with_their_matrix(power: int, dtype: str) -> None:
-    """LAPACK's own scales (beyond 1e12 and below 1e-12 in float32) came back with the values."""
+    """Outside of 1e-12 to 1e12 in float32, LAPACK scales the matrix; its eigenvalues were not
+    scaled back."""
     a = np.array([[2.0, 3.0, -1.0], [-1.0, 3.0, 0.5], [0.5, 2.0, -4.0]], np.float32)
     big = np.ldexp(a, power).astype(dtype)
     w, *vectors = accnp.lax.linalg.eig(jnp.asarray(big))
@@ -192,7 +193,7 @@ def test_eigenvalues_scale_with_their_matrix(power: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("power", [-100, 0, 100])
 def test_eigenvalue_subset_scales_with_its_matrix(power: int) -> None:
-    """Bisection squares what is beside the diagonal."""
+    """Bisection squares the off-diagonal elements, which may overflow or underflow."""
     d, e = np.array([2.0, 3.0, 4.0], np.float32), np.array([1.0, -0.25], np.float32)
 
     def eigenvalues(d: Any, e: Any) -> Any:
@@ -207,7 +208,7 @@ def test_eigenvalue_subset_scales_with_its_matrix(power: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_gradient_of_zero_residual_norm_is_finite(dtype: str) -> None:
-    """jax's are nan."""
+    """JAX's gradients are nan."""
 
     def total(a: Any, b: Any) -> Any:
         x, residuals, *_ = jnp.linalg.lstsq(a, b)
@@ -221,7 +222,8 @@ def test_gradient_of_zero_residual_norm_is_finite(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
 def test_exponentials_of_large_matrices(dtype: str) -> None:
-    """The norm comes down to what the approximant bears: jax halves once too few, 5e-3 and 7e-8."""
+    """The norm is scaled down to the range of the approximant. JAX halves once too few; its errors
+    are 5e-3 and 7e-8."""
     x = np.array([[3.5, -1.0, 0.5], [2.0, -1.0, 1.0], [0.25, 1.5, 2.0]]).astype(dtype)
     if "complex" in dtype:
         x = x + np.array([1j, -0.5j, 0.25j], dtype)
@@ -253,7 +255,7 @@ def test_jaxpr_of_dot() -> None:
 
 @pytest.mark.parametrize("size", [6, 300])
 def test_pivots_out_of_range_are_ignored(size: int) -> None:
-    """They come from outside: nothing is read or written there."""
+    """Pivots are user input, so nothing may be read or written out of bounds."""
     pivots = np.array([1, size, 2, -1, 1 << 30, -(1 << 30)], np.int32)
     expected = [1, 0, *range(2, size)]
     with accnp.disable_jit():
@@ -263,8 +265,8 @@ def test_pivots_out_of_range_are_ignored(size: int) -> None:
 
 @pytest.mark.parametrize("large", [1.0, 1e10, 1e30])
 def test_tridiagonal_pivots_that_are_perturbed(large):
-    """Those that are zero or subnormal, and none beside a large one: each equation stands for
-    itself."""
+    """Zero and subnormal pivots are perturbed, those next to a large element are not. Each equation
+    is independent."""
     none = np.zeros(4, np.float32)
     d = np.array([-1, large, 0, -1e-40], np.float32)
     b = np.array([[1], [2], [1], [1]], np.float32)

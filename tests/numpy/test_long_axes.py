@@ -1,6 +1,7 @@
-"""Axes of more elements than int32 counts: right places, or a refusal; never a wrapped one.
+"""Axes with more elements than int32 can count: indices are correct or an error is raised, and
+never wrap around.
 
-No memory of such a length is taken: operands are a file with a hole, or abstract.
+The tests allocate no memory of that size: operands are sparse files or abstract values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Shapes, joining, splitting, padding, against jax: values, weak flags, gradients; refusals."""
+"""Reshaping, joining, splitting and padding, compared with JAX: values, weak types, gradients and
+errors.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,7 @@ def test_out_is_refused(call):
 
 @pytest.mark.parametrize("place", [0, 3, -1, 9, np.array([4, 1, 1]), np.arange(10), slice(2, 7)])
 def test_few_insertions_concatenate_slices(place):
-    """No order of all places is made for them: a tenth of the time."""
+    """No index array of all positions is computed, which takes a tenth of the time."""
     x = np.arange(20).reshape(2, 10)
     program = str(accnp.make_jaxpr(lambda x: jnp.delete(x, place, 1))(x))
     assert ("gather" in program) == (np.size(place) > 8)

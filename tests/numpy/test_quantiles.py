@@ -1,4 +1,4 @@
-"""Quantiles against jax: values, dtypes, errors, derivatives, batches; and against NumPy."""
+"""Quantiles compared with JAX (values, dtypes, errors, derivatives, batches) and with NumPy."""
 
 import jax
 import numpy as np

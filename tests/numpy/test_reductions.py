@@ -1,4 +1,6 @@
-"""Reductions and cumulative folds against jax: values, dtypes, weak flags, axes, errors."""
+"""Reductions and cumulative reductions compared with JAX: values, dtypes, weak types, axes and
+errors.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def test_every_dtype_along_one_axis(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint32", "float32"])
 @pytest.mark.parametrize("name", FOLDS)
 def test_types_with_x64_do_not_depend_on_earlier_calls(name: str, dtype: str) -> None:
-    """What was recorded without enable_x64 is not repeated with it, and the other way round."""
+    """Cached recordings are not shared between calls with and without `enable_x64`."""
     x = jnp.ones((2, 3), dtype)
     for x64 in (False, True, False):
         with jax.enable_x64(x64):
@@ -122,7 +124,7 @@ def test_nan_propagates(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_arg_over_all(name: str) -> None:
+def test_argmax_and_argmin_over_all_elements(name: str) -> None:
     agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"])
     agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], keepdims=True)
 
@@ -190,7 +192,8 @@ def test_logsumexp_with_weights_and_sign() -> None:
 
 
 def _beside_zero(n: int, dtype: Any) -> np.ndarray:
-    """Lines of n numbers: the largest near 0 and alone, or as large as another, or far away."""
+    """Return rows of n numbers whose logsumexp is near 0: one dominates, ties with another, or is
+    far away."""
     rng = np.random.default_rng(n)
     x = rng.uniform(-30, -9, (120, n))
     top = rng.standard_normal(120) * 10.0 ** -rng.integers(0, 12, 120)
@@ -203,8 +206,8 @@ def _beside_zero(n: int, dtype: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [2, 4, 7, 70, 1500, 40000])
-def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
-    """As many digits as SciPy has where the result is near 0, however the numbers lie."""
+def test_logsumexp_near_zero_is_accurate(n: int, dtype: str) -> None:
+    """Results near 0 have as many correct digits as SciPy's, whatever the layout."""
     x = _beside_zero(n, dtype)[:: 1 + 30 * (n > 9999)]
     wide = x.astype(np.longdouble)
     top = wide.max(1, keepdims=True)
@@ -262,7 +265,7 @@ def test_logsumexp_of_special_values(fill: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_cumulative_of_the_standard(name: str) -> None:
+def test_array_api_cumulative_functions(name: str) -> None:
     fn, peer = getattr(jnp, name), getattr(jax.numpy, name)
     agree(fn, peer, DATA["int32"], axis=1, include_initial=True)
     agree(fn, peer, DATA["int32"][0])
@@ -323,7 +326,7 @@ def test_kernels_match_the_reference() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [4, 32, 100, 5000])
 def test_products_overflow_only_if_the_result_does(dtype, n):
-    """Lanes of a block hold large numbers only, others small ones."""
+    """Some lanes of a block hold only large numbers, others only small ones."""
     big = 1e30 if dtype == np.float32 else 1e250
     with accnp.enable_x64(True):
         for pair in ([big, 1 / big], [big, big, 1 / big, 1 / big], [1 / big, -big]):
@@ -342,7 +345,8 @@ def test_products_overflow_only_if_the_result_does(dtype, n):
 
 
 def walk(n, dtype):
-    """Numbers whose products up to each are usual ones; those of some in between are not."""
+    """Return numbers whose prefix products are in range while products of some inner
+    parts are not."""
     rng, top = np.random.default_rng(3), 100 if np.finfo(dtype).bits == 32 else 1000
     powers = [0]
     for step in rng.integers(-top, top, n - 1):
@@ -483,7 +487,8 @@ def test_deviations_of_small_and_large_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
 def test_reductions_that_were_recorded_before(name):
-    """The second call of a type and an axis is recorded without looking at the arguments."""
+    """The second call with the same type and axis is recorded without checking the
+    arguments again."""
     f, of_numpy = getattr(jnp, name), getattr(np, name)
     rng = np.random.default_rng(3)
     for dtype in ("float32", "int8", "bool", "float16", "complex64", "float64"):

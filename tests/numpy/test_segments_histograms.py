@@ -1,4 +1,6 @@
-"""segment_sum and its family, histograms, differences, interpolation: against jax."""
+"""`segment_sum` and related functions, histograms, differences and interpolation, compared with
+JAX.
+"""
 
 import jax
 import jax.numpy as jnp

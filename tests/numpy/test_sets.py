@@ -1,4 +1,6 @@
-"""Distinct values and sets of static sizes, against jax; those whose sizes depend on values."""
+"""`unique` and set functions compared with JAX, with static sizes and with sizes that depend on
+values.
+"""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Sorting, distinct values, sets, against jax: values, dtypes, derivatives, batching."""
+"""Sorting, unique values and sets, compared with JAX: values, dtypes, derivatives and batching."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_approximate_extremes_are_exact() -> None:
                 ours(*bad)
 
 
-def test_partition_refuses() -> None:
+def test_partition_rejects_invalid_arguments() -> None:
     with pytest.raises(NotImplementedError, match="complex"):
         jnp.partition(Y + 1j, 1)
     with pytest.raises(ValueError, match="out of bounds"):

@@ -1,6 +1,6 @@
-"""Every elementwise function against jax: values, dtypes, scalars, broadcasting, errors.
+"""Every elementwise function compared with JAX: values, dtypes, scalars, broadcasting and errors.
 
-The inputs are few and of one shape, since the peer compiles each function anew for each dtype.
+There are few inputs of a single shape, because JAX compiles each function anew for each dtype.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def test_integer_powers() -> None:
         (lambda x: jnp.add(x > 0, x < 1), "or "),
     ],
 )
-def test_recorded_ops_are_jax_s(function: Any, text: str) -> None:
+def test_recorded_ops_match_jax(function: Any, text: str) -> None:
     ours = str(make_jaxpr(function)(jnp.ones(3)))
     assert text in ours
 
@@ -255,7 +255,7 @@ def test_equal_int_and_float_literals_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1, 2], None, "a", (1,), {}])
-def test_operands_that_are_no_arrays(bad: Any) -> None:
+def test_operands_that_are_not_arrays(bad: Any) -> None:
     for call in (jnp.sin, lambda v: jnp.add(1, v), lambda v: jnp.add(v, 1)):
         with pytest.raises(TypeError, match="is not a valid JAX type"):
             call(bad)
@@ -348,7 +348,7 @@ INSIDE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_functions_may_promote_inside(name) -> None:
-    """As jax's do: the switches are about what users write."""
+    """As in JAX, the promotion options apply only to the code of users."""
     x = jnp.array([[3.0, 1, 2], [0, 5, 4]])
     y = x.astype("bfloat16") if name in ("dot", "matmul") else x * 2
     expected = np.asarray(INSIDE[name](x, y))
@@ -366,7 +366,7 @@ def test_python_integers_wrap_into_narrow_dtypes() -> None:
 @pytest.mark.parametrize("container", [[1], (1, 2), {1}, {"a": 1}])
 @pytest.mark.parametrize("x", [2, [1, 2]])
 def test_operators_refuse_containers(container: Any, x: Any) -> None:
-    """Python would repeat a list by a number, and call a set unequal to an array."""
+    """Python would repeat a list by a number, and compare a set with an array as unequal."""
     x = jnp.asarray(x)
     for call in (
         lambda: x * container,
@@ -382,7 +382,7 @@ def test_operators_refuse_containers(container: Any, x: Any) -> None:
 
 
 def test_equal_complex_numbers_share_the_derivative():
-    """As real ones do: celu had none at 0, maximum that of one of both."""
+    """As for real numbers: celu had no derivative at 0, and maximum that of only one operand."""
     z, one = jnp.zeros((), "complex64"), jnp.ones((), "complex64")
     for f in (jnp.maximum, jnp.minimum):
         assert complex(accnp.jvp(lambda z, f=f: f(z, 0.0), (z,), (one,))[1]) == 0.5
@@ -392,7 +392,7 @@ def test_equal_complex_numbers_share_the_derivative():
 @pytest.mark.parametrize("part", ["real", "imag"])
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
 def test_derivative_of_complex_extreme_uses_both_parts(name, part):
-    """Numbers with the same real part shared the gradient of the result's real part."""
+    """Numbers with equal real parts must not share the gradient of the result's real part."""
     x = np.array([1 + 2j, 1 + 3j, 1 - 1j, 0.5 + 9j, 0.5 - 2j, 1 + 3j], np.complex64)
 
     def gradient(m):
@@ -419,7 +419,8 @@ MASKED = {
 
 @pytest.mark.parametrize("name", MASKED)
 def test_multiplication_by_bools_selects(name: str) -> None:
-    """jax's compiler makes choices of such products: losses that are nan are masked so."""
+    """JAX's compiler turns such products into selects; programs rely on it to mask losses that are
+    nan."""
     w = np.arange(9) % 3 == 0
     results = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
     same(*results)
@@ -439,7 +440,7 @@ def test_logical_reductions_require_bool_initial(name, initial, options):
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
-def test_reductions_of_truths_refuse(name):
+def test_logical_reductions_reject_unsupported_arguments(name):
     reduce = getattr(jnp, name).reduce
     with pytest.raises(TypeError, match="dtype must be bool or an integer"):
         reduce(jnp.arange(3), dtype=np.float32)

@@ -1,4 +1,6 @@
-"""Axes of one element change nothing: functions along an axis, wherever such axes are put in."""
+"""Axes of length one do not change results: functions along an axis, with such axes inserted
+anywhere.
+"""
 
 import numpy as np
 import pytest
@@ -64,8 +66,7 @@ def test_functions_along_axes_of_length_one(name):
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "bfloat16"])
 @pytest.mark.parametrize("shape", [(2, 33000, 1), (500, 30, 1), (2, 5, 700, 1, 1)])
 def test_sort_beside_trailing_axes(dtype, shape):
-    """Lines beside each other were sorted as if each lay in one piece, and memory behind the result
-    was written to."""
+    """Adjacent strided rows were sorted as if each were contiguous, which wrote out of bounds."""
     x = (
         np.random.default_rng(1)
         .integers(0, 90, shape)

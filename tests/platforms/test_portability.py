@@ -1,5 +1,5 @@
-"""The package does not assume Linux, where it runs on other systems: their differences are named in
-a condition or handled as an error, next to the code that needs Linux.
+"""The package has no unconditional use of Linux features, since it also runs on other systems.
+Differences are handled by a condition or as an error, next to the code that needs Linux.
 
 macOS and Windows are not available to the tests. These find names of POSIX or of Linux that code
 uses unconditionally, and run a few programs with those names removed.
@@ -43,7 +43,7 @@ GUARDED = {
 
 
 def uses(tree: ast.AST) -> Iterator[tuple[int, str, list[ast.AST]]]:
-    """Yield the lines of uses of names, the names, and the nodes around them."""
+    """Yield the line, the name and the enclosing nodes of each use of a platform-specific name."""
 
     def visit(node: ast.AST, around: list[ast.AST]) -> Iterator[tuple[int, str, list[ast.AST]]]:
         use = ""
@@ -163,7 +163,7 @@ print("done")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="removes names of Linux")
 def test_programs_run_without_names_of_linux(tmp_path: Path) -> None:
-    """LLVM's linker loads all code there, and the features of the processor come from LLVM."""
+    """In this configuration, LLVM's linker loads all code, and LLVM detects the CPU features."""
     before = WITHOUT.format(names=sorted(NAMES), modules=sorted(MODULES))
     for _ in range(2):  # the second time with kernels on disk
         done = subprocess.run(

@@ -1,7 +1,7 @@
-"""Results have the same bits on all processors: the digests of the smoke test are recorded.
+"""Results are bit-identical on all CPUs: the digests of the smoke test are stored.
 
-The levels of x86-64 that this processor has are tested here. `ci/matrix` runs the same program
-under emulators, for other processors and for AArch64.
+The x86-64 levels that this CPU supports are tested here. `ci/matrix` runs the same program under
+emulators for other CPUs and for AArch64.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def test_other_levels_are_refused() -> None:
 
 @pytest.mark.skipif("x86-64-v2" not in LEVELS, reason="levels are those of x86-64")
 @pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3"])
-def test_functions_are_vectors_on_older_processors(level: str, tmp_path: Path) -> None:
-    """Loops over tanh, sin and pow compute with whole registers. Without instructions for fma, that
-    of doubles, in pow, is a call."""
+def test_functions_are_vectorized_on_older_cpus(level: str, tmp_path: Path) -> None:
+    """Loops over tanh, sin and pow use whole vector registers. Without FMA instructions, pow calls
+    a function for the float64 FMA."""
     program = """
 import accnp as jnp
 for f in (jnp.tanh, jnp.sin, lambda x: x**1.7):

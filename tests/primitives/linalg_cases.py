@@ -1,4 +1,4 @@
-"""Cases of the ops of linear algebra: see `cases.py`."""
+"""Test cases of the linear algebra ops; see `cases.py`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def symmetric(a: Any) -> list[Any]:
 
 
 def completed_svd(y: Any) -> list[Any]:
-    """Results of a full decomposition, with projectors in place of arbitrary bases."""
+    """Return the results of a full SVD, with projectors in place of arbitrary bases."""
     s, u, vh = items(y)
     first, last = wrap(u), wrap(vh)
     k = min(first.shape[-1], last.shape[-1])

@@ -1,4 +1,6 @@
-"""What a case of an op is, and how operands are drawn: doubles, so that differences are sharp."""
+"""Define `Case`, the description of a test case of an op, and functions that draw its operands.
+Operands are float64, so that finite differences are accurate.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ class Case:
 
 
 def real(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-    """Random doubles, no two alike, away from the whole numbers."""
+    """Return random float64 numbers that are all different and not close to integers."""
     x = rng.uniform(low, high, shape)
     near = np.abs(x - np.round(x)) < 0.05
     return np.where(near, x + 0.1, x)

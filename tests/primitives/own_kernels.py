@@ -1,4 +1,6 @@
-"""Ops that bring their own kernels: operands drawn as views, and the ways to run one op on them."""
+"""Helper functions for tests of ops with their own kernels: they draw operands as views of other
+arrays, and run an op compiled, as plain Python and by its reference function.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ INDEX = ["i1", "u1", "i4", "u4", "i8", "u8"]
 
 
 def many(n):
-    """Settings of a test that draws n examples, the same each time; ACCNP_FUZZ=5 draws 5n."""
+    """Return the settings of a test that draws n reproducible examples; ACCNP_FUZZ=5 draws 5n."""
     n *= int(os.environ.get("ACCNP_FUZZ", "1"))
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
     return settings(
@@ -32,7 +34,7 @@ def many(n):
 
 
 def filled(draw, shape, dtype):
-    """An array of values that are all different as far as the dtype allows."""
+    """Return an array of values that are all different, as far as the dtype allows."""
     n = int(np.prod(shape))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     kind = np.dtype(dtype).kind
@@ -52,7 +54,8 @@ def filled(draw, shape, dtype):
 
 
 class Given:
-    """An operand: its values, the array below it, and how to record it from that one."""
+    """An operand: its values, the array that it is a view of, and how to record it from
+    that array."""
 
     def __init__(self, value, base=None, view=lambda node: node):
         self.value = np.array(value, order="C")
@@ -61,7 +64,7 @@ class Given:
 
 
 def shown(draw, x):
-    """An array as it is, or as a view of another one."""
+    """Draw an array as it is, or as a view of another array."""
     rank = x.ndim
     how = draw(st.sampled_from(["plain", "plain", "turned", "back", "cut", "wide"]))
     if how == "turned" and rank > 1:
@@ -94,7 +97,7 @@ def shown(draw, x):
 
 
 def begun(draw, x):
-    """The operand that an update starts with: as any, or one value for all elements."""
+    """Draw the operand that an update starts with: any operand, or one with a single value."""
     if x.size and draw(st.booleans()):
         value = np.full(x.shape, x.flat[0])
         wide = {"shape": x.shape, "broadcast_dimensions": ()}
@@ -103,7 +106,7 @@ def begun(draw, x):
 
 
 def planned(op, operands, params):
-    """The plan of one op on such operands."""
+    """Return the plan of one op on these operands."""
 
     def whole(leaves):
         nodes = tuple(g.view(x) for g, x in zip(operands, leaves, strict=True))
@@ -117,7 +120,7 @@ def planned(op, operands, params):
 
 
 def native(plan, operands):
-    """The results of the compiled kernels; what they must not write to is checked."""
+    """Return the results of the compiled kernels; check that nothing else is overwritten."""
     buffers = [pool.copy_in(g.base) for g in operands]
     outs = execute.run(plan, [*buffers, *plan.constants])
     for b, g in zip(buffers, operands, strict=True):
@@ -126,7 +129,7 @@ def native(plan, operands):
 
 
 def plainly(plan, operands):
-    """The results of the sources run as plain Python, with bounds checked."""
+    """Return the results of the kernel sources run as plain Python with bounds checks."""
     leaves = [ways.as_bytes(g.base) for g in operands]
     outs = ways.run_plan_plainly(plan, leaves)
     outputs = []
@@ -137,7 +140,7 @@ def plainly(plan, operands):
 
 
 def near(a, b):
-    """Equal up to the rounding of complex products, which NumPy fuses where the machine can."""
+    """Compare up to the rounding of complex products, in which NumPy may use FMA."""
     if a.dtype.kind != "c":
         return ways.same_bits(a, b)
     eps = float(np.finfo(a.dtype).eps)
@@ -146,7 +149,8 @@ def near(a, b):
 
 
 def check(op, operands, params, same=ways.same_bits, kernels=True):
-    """Compiled = plain Python = reference; and the op is a kernel of its own."""
+    """Check that compiled kernel, plain Python and reference agree, and that the op is
+    one kernel."""
     plan = planned(op, operands, params)
     if kernels:
         assert not any(isinstance(s, HostStep) and s.op.name == op for s in plan.steps)

@@ -1,4 +1,4 @@
-"""Derivatives of determinants: transposed cofactors, right for singular matrices, too."""
+"""Derivatives of determinants, which are transposed cofactors, also for singular matrices."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_forward_derivatives_in_a_loop_are_one_kernel():
 
 
 def test_matrices_beyond_the_kernel():
-    """Nearly singular ones by singular values, the others by their inverse."""
+    """Nearly singular matrices use singular values, the others their inverse."""
     with accnp.enable_x64():
         n = 130
         a = RNG.normal(size=(3, n, n)) / np.sqrt(n)
@@ -93,7 +93,8 @@ def test_matrices_beyond_the_kernel():
 
 
 def test_second_derivatives():
-    """Of det along s and t: the sum over i, j of determinants with two rows replaced."""
+    """The second derivative of det along s and t is the sum over i and j of determinants with two
+    rows replaced."""
     a, s, t = RNG.normal(size=(3, 5, 5))
     expected = 0.0
     for i in range(5):

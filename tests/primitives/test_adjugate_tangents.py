@@ -1,5 +1,6 @@
-"""Second derivatives of determinants, which need the change of the adjugate: exact values from dual
-numbers with integer parts, for matrices of every rank."""
+"""Second derivatives of determinants, which need the tangent of the adjugate. The reference is
+exact: dual numbers with integer parts, for matrices of every rank.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ import accnp.numpy as jnp
 
 
 class Dual(NamedTuple):
-    """a + b eps."""
+    """A dual number a + b eps."""
 
     a: int
     b: int
 
 
 def determinant(m: list[list[Dual]]) -> Dual:
-    """By cofactors of the first row."""
+    """Expand by the cofactors of the first row."""
     if not m:
         return Dual(1, 0)
     a = b = 0
@@ -62,7 +63,7 @@ def test_exact_values_at_every_rank(n: int, rank: int, dtype: type) -> None:
             np.testing.assert_allclose(actual, expected, atol=20 * np.finfo(dtype).eps * scale)
 
 
-def test_hessian_is_as_near_as_that_of_jax() -> None:
+def test_hessian_is_as_accurate_as_jax() -> None:
     a = np.random.default_rng(0).standard_normal((8, 8))
     hessian = jax.jit(jax.hessian(jnp.linalg.det))
     with jax.enable_x64(True):

@@ -1,6 +1,8 @@
-"""Every batching rule equals a Python loop, for every choice of batched operands, once and twice.
+"""Every batching rule agrees with a Python loop, for every choice of batched operands, batched once
+and twice.
 
-Generated from the op table: an op without a case stands in `EXCEPTIONS` with the reason.
+The tests are generated from the op table; ops without a case are listed in `EXCEPTIONS` with the
+reason.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def test_every_op_has_a_batching_case() -> None:
 
 
 def variants(x: np.ndarray, case: Case, count: int, seed: int) -> np.ndarray:
-    """Several operands like one: itself, and shuffled or scaled variants within its domain."""
+    """Return several operands similar to one: itself, and shuffled or scaled variants in its
+    domain."""
     rng = np.random.default_rng(seed)
     rows = [x]
     for _ in range(count - 1):
@@ -80,8 +83,8 @@ def program(case: Case) -> Graph:
 
 
 def loop(graph: Graph, arrays: Sequence[np.ndarray], levels: Sequence[Sequence[bool]]) -> list:
-    """Run a program for each example; `levels` are the flags of the leading axes, outermost
-    first."""
+    """Run a program for each example; `levels` are the flags of the leading axes,
+    outermost first."""
     if not levels:
         return interpret(graph, arrays)
     flags, rest = levels[0], levels[1:]
@@ -117,7 +120,7 @@ def test_batch_equals_loop(case: Case) -> None:
 
 @pytest.mark.parametrize("case", ALL)
 def test_batch_of_batch_equals_loops(case: Case) -> None:
-    """Each operand mapped by the inner vmap, by the outer one, by both or by none."""
+    """Each operand is mapped by the inner vmap, by the outer one, by both or by none."""
     graph = program(case)
     n = len(case.inputs)
     every = (True,) * n
@@ -146,7 +149,8 @@ OTHERS = [
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_vmap_of_every_op_runs(case: Case) -> None:
-    """Through `vmap` and the engine, the mapped axis last; the first operand mapped, then all."""
+    """`vmap` runs through the engine with the mapped axis last, for the first operand and for all
+    operands."""
     graph = program(case)
     n = len(case.inputs)
 

@@ -1,7 +1,7 @@
-"""`check_grads` over the whole op table: both modes, to order 3.
+"""`check_grads` on the whole op table, in both modes, to order 3.
 
-What is left out stands in `WITHOUT`, or among the exceptions of `cases.py`, with the reason.
-Programs run by the reference functions: nothing is compiled.
+Ops that are not checked are listed with the reason in `WITHOUT` or among the exceptions of
+`cases.py`. Programs run by the reference functions; nothing is compiled.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def smooth(case: Case) -> bool:
 
 
 def chosen() -> list[Any]:
-    """The smallest smooth case of each op, and the smallest complex one."""
+    """Return the smallest differentiable case of each op, and the smallest complex one."""
     parameters = []
     for op, cases in CASES.items():
         if op in WITHOUT:
@@ -76,7 +76,7 @@ def chosen() -> list[Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_kernels() -> Iterator[None]:
-    """Every operation is a call of its reference function."""
+    """Run every operation by its reference function."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (spaces, fuse):
             patch.setattr(module, "in_kernel", lambda v: False)
@@ -86,7 +86,7 @@ def no_kernels() -> Iterator[None]:
 
 
 def function(case: Case) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """The op as a function of its floating operands."""
+    """Return the op as a function of its floating-point operands."""
     where = moving(case)
 
     def f(*xs: Any) -> list[Any]:

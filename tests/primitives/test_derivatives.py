@@ -1,4 +1,6 @@
-"""Every derivative rule against differences: forward, reverse, and forward over reverse."""
+"""Every derivative rule compared with finite differences: forward, reverse, and forward over
+reverse.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,7 @@ def test_forward(case: Case) -> None:
 
 @pytest.mark.parametrize("case", SMOOTH)
 def test_reverse(case: Case) -> None:
-    """<ct, J t> = <J' ct, t>, with jax's convention for complex numbers (no conjugate)."""
+    """Check <ct, J t> = <J' ct, t>, with JAX's convention for complex numbers (no conjugate)."""
     graph = program(case)
     outs = smooth_outputs(graph)
     force = tuple(i in outs for i in range(len(graph.outputs)))
@@ -123,7 +125,7 @@ def test_reverse(case: Case) -> None:
 
 @pytest.mark.parametrize("case", TWICE)
 def test_second_order(case: Case) -> None:
-    """The derivative of the gradient, against differences of the gradient."""
+    """Compare the derivative of the gradient with differences of the gradient."""
     graph = program(case)
     outs = smooth_outputs(graph)
     if not outs:

@@ -1,5 +1,8 @@
-"""Kernels of dot_general: any dimension numbers, dtypes and layouts against the reference function,
-and the order of summation, which neither layout, tiles, threads nor loops may change."""
+"""Kernels of `dot_general` compared with the reference function, for any dimension numbers, dtypes
+and layouts.
+
+The order of summation must not depend on the layout, tiles, threads or loops.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +18,7 @@ from accnp.engine.steps import HostStep
 
 
 def close(actual, expected):
-    """Equal but for rounding; integers exactly."""
+    """Compare up to rounding; integers must be equal."""
     if actual.dtype.kind in "biu":
         return np.array_equal(actual, expected)
     eps = float(np.finfo(actual.dtype).eps)
@@ -24,7 +27,7 @@ def close(actual, expected):
 
 @st.composite
 def products(draw, sizes):
-    """Two arrays and the dimension numbers of a product of them."""
+    """Draw two arrays and the dimension numbers of a product of them."""
     groups = [draw(st.integers(0, n)) for n in (2, 2, 2, 2)]
     labels = [f"{kind}{i}" for kind, n in zip("bmnk", groups, strict=True) for i in range(n)]
     size = {x: draw(sizes) for x in labels}

@@ -1,5 +1,8 @@
-"""Kernels that call LAPACK: against the reference functions for any layout and batch, against jax
-down to the signs of vectors; failures; in loops; loaded from disk."""
+"""Kernels that call LAPACK, compared with the reference functions for any layout and batch, and
+with JAX including the signs of vectors.
+
+The tests also cover failures, native loops and kernels loaded from disk.
+"""
 
 import ctypes
 import importlib
@@ -36,13 +39,14 @@ def adjoint(x):
 
 
 def like(actual, expected):
-    """Close but for signs: those of vectors depend on the build of LAPACK."""
+    """Compare up to the signs of vectors, which depend on the build of LAPACK."""
     return close(np.abs(actual), np.abs(expected))
 
 
 @st.composite
 def matrices(draw, dtypes):
-    """Regular square matrices with a batch, right sides, and a way to look at them."""
+    """Draw regular square matrices with a batch, right-hand sides, and a function that returns
+    views."""
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     dtype = draw(st.sampled_from(dtypes))
     batch = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
@@ -51,7 +55,7 @@ def matrices(draw, dtypes):
     b = numbers(rng, (*batch, n, r), dtype)
 
     def view(x):
-        """A view that leaves the values as they are."""
+        """Return a view that does not change the values."""
         array = shown(draw, x)
         return array if np.array_equal(array.value, x) else Given(x)
 
@@ -104,7 +108,7 @@ def test_complex_systems_and_factors(case, params, conjugate):
 
 @pytest.mark.parametrize("n", [33, 70])
 def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
-    """Very large real matrices go to LAPACK, too; here those that are not."""
+    """Very large real matrices are also passed to LAPACK; this test covers the others."""
     monkeypatch.setattr(small_matrices, "LARGE", 20)
     rng = np.random.default_rng(n)
     for dtype in ("f4", "c8", "f8"):
@@ -163,7 +167,7 @@ def test_signs_and_failures_are_those_of_jax(dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_infinite_matrices_have_no_singular_values(dtype):
-    """LAPACK (and jax with it) never comes back from this one."""
+    """LAPACK, and therefore JAX, never returns for this matrix."""
     a = np.array([[np.inf, 1, 0.5], [1, 3, -0.25], [0.5, -0.25, 4]], dtype)
     factors = jnp.linalg.svd(np.stack([a, np.eye(3, dtype=dtype)]))
     assert all(np.isnan(x[0]).all() and np.isfinite(x[1]).all() for x in map(np.asarray, factors))
@@ -192,7 +196,8 @@ def test_loops_with_lapack_calls_are_native():
 @pytest.mark.parametrize(("shape", "alone"), [((4, 4), 0), ((50, 50), 1), ((300, 300), 0)])
 @pytest.mark.parametrize("op", ["linear_solve", "cholesky", "eigh"])
 def test_short_factorizations_have_one_thread(op, shape, alone):
-    """OpenBLAS's threads gain nothing there, and wait for each other beside busy processes."""
+    """OpenBLAS's threads gain nothing for these sizes, and wait for each other if the CPUs are
+    busy."""
     a = np.eye(*shape, dtype="c16")
     operands = [Given(a)] * (2 if op == "linear_solve" else 1)
     with jnp.threads(2):
@@ -202,7 +207,7 @@ def test_short_factorizations_have_one_thread(op, shape, alone):
 
 
 def test_openblas_threads_are_restored():
-    """Also where several threads have called it at once."""
+    """Also if several threads have called it at once."""
     module = ctypes.CDLL(importlib.import_module("scipy.linalg.cython_lapack").__file__)
     number = getattr(module, "scipy_openblas_get_num_threads", None)
     if number is None:
@@ -215,7 +220,7 @@ def test_openblas_threads_are_restored():
     assert number() == before
 
 
-def test_a_new_process_finds_the_routines(tmp_path):
+def test_a_new_process_loads_the_routines_from_disk(tmp_path):
     code = (
         "import numpy as np, accnp as jnp, sys\n"
         "before = 'scipy' in sys.modules\n"

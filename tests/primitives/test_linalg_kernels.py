@@ -1,5 +1,8 @@
-"""Kernels of triangular systems and factorisations: batches, layouts and sizes around the blocks
-against the reference functions (LAPACK); failures against jax; loops and vmap, to the bit."""
+"""Kernels of triangular systems and factorizations.
+
+Batches, layouts and sizes around the block sizes are compared with the reference functions
+(LAPACK), and failures with JAX. Results must not depend on loops and vmap, to the bit.
+"""
 
 import jax
 import jax.numpy as J
@@ -37,7 +40,7 @@ def close(actual, expected):
 
 
 def regular(rng, batch, n, dtype):
-    """Matrices that pivoting leaves as they are, far from singular."""
+    """Return well-conditioned matrices whose rows are not exchanged by pivoting."""
     x = rng.normal(size=(*batch, n, n)) / np.sqrt(n)
     return (x + 3 * np.eye(n)).astype(dtype)
 
@@ -52,7 +55,7 @@ def systems(draw, sizes=(1, 2, 3, 5, 6)):
     b = rng.normal(size=(*batch, n, r)).astype(dtype)
 
     def view(x):
-        """A view that leaves the values as they are: matrices stay regular."""
+        """Return a view that does not change the values, so that matrices stay regular."""
         array = shown(draw, x)
         return array if np.array_equal(array.value, x) else Given(x)
 

@@ -1,5 +1,6 @@
-"""Kernels of gather, the scatter family and dynamic slices: compiled and as plain Python, they
-equal the reference functions for any dimension numbers, mode, dtype and layout."""
+"""Kernels of gather, scatter and dynamic slices agree with the reference functions, compiled and as
+plain Python, for any dimension numbers, mode, dtype and layout.
+"""
 
 from unittest import mock
 
@@ -27,7 +28,7 @@ MODES = [
 
 
 def indices(draw, shape, top):
-    """Indices of a drawn dtype, some of them outside 0..top."""
+    """Draw indices with a random dtype, some of them outside 0..top."""
     dtype = np.dtype(draw(st.sampled_from(INDEX)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     wide = draw(st.booleans())
@@ -41,7 +42,7 @@ def indices(draw, shape, top):
 
 @st.composite
 def places(draw, empty=True):
-    """A shape, start indices, dimension numbers, window sizes, the shape of all windows."""
+    """Draw a shape, start indices, dimension numbers, window sizes and the shape of all windows."""
     rank = draw(st.integers(0, 4))
     shape = tuple(
         draw(st.integers(0 if empty and draw(st.integers(0, 9)) == 0 else 1, 5))

@@ -1,5 +1,8 @@
-"""Kernels along an axis: cumulative folds, places of extremes. Compiled and as plain Python, they
-equal the reference functions for any axis, dtype and layout, and NumPy to rounding."""
+"""Kernels along an axis: cumulative reductions, argmax and argmin.
+
+Compiled and as plain Python, they agree with the reference functions for any axis, dtype and
+layout, and with NumPy up to rounding.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from accnp.ir.op import OPS
 
 @st.composite
 def lines(draw, least=0):
-    """A shape and an axis; the axis, or what lies behind it, may be long."""
+    """Draw a shape and an axis; the axis or the trailing axes may be long."""
     shape = [draw(st.integers(least, 4)) for _ in range(draw(st.integers(1, 3)))]
     axis = draw(st.integers(0, len(shape) - 1))
     shape[draw(st.sampled_from([axis, -1]))] = draw(st.integers(least, 300))
@@ -84,7 +87,8 @@ def test_argmax_and_argmin(op, data, line):
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["f4", "i2", "?"])
 def test_argmax_in_few_long_lines(op, dtype):
-    """Parts of a line are folded on their own; of equal ones, and of NaNs, the first one counts."""
+    """Parts of a row are reduced separately; among equal values, and among NaNs, the first one
+    counts."""
     rng = np.random.default_rng(5)
     x = rng.integers(-90, 90, (3, 100_001)).astype("f4" if dtype != "i2" else dtype)
     x[1, [70_000, 32_768, 99_999]] = 95 if op == "argmax" else -95
@@ -100,7 +104,7 @@ def test_argmax_in_few_long_lines(op, dtype):
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u8", "?"])
 def test_argmax_in_many_short_lines(op, dtype):
-    """Lines lie transposed in tiles: none, some and all of a tile's places, more than one tile."""
+    """Rows are transposed in tiles: no tile, partial and full tiles, and more than one tile."""
     rng = np.random.default_rng(6)
     for lines, n in ((16, 3), (300, 5), (129, 16), (40, 17), (257, 64)):
         x = rng.integers(0, 3, (lines, n)).astype(dtype)
@@ -113,7 +117,7 @@ def test_argmax_in_many_short_lines(op, dtype):
 
 
 def test_sums_keep_their_digits():
-    """1e6 summands of float32: the error is that of the result's type, not of their number."""
+    """With 1e6 float32 summands, the error does not grow with the number of summands."""
     x = np.full(1_000_000, 0.1, np.float32)
     actual = OPS["cumsum"].numpy(x, axis=0)
     expected = np.cumsum(x.astype(np.float64))

@@ -1,5 +1,8 @@
-"""Pads with gaps between the elements (gradients of strided slices and of diagonals): compiled and
-as plain Python, they equal the reference for any layout; loops with them are native."""
+"""Kernels that pad with gaps between the elements (gradients of strided slices and of diagonals).
+
+Compiled and as plain Python, they agree with the reference for any layout, and loops that contain
+them are native.
+"""
 
 import numpy as np
 from fuzz.ways import same_values
@@ -13,7 +16,7 @@ from accnp import lax
 
 @st.composite
 def pads(draw):
-    """An array, a padding value, and a configuration with a gap in it."""
+    """Draw an array, a padding value, and a configuration with interior padding."""
     dtype = draw(st.sampled_from(DTYPES))
     shape = tuple(draw(st.lists(st.integers(0, 5), min_size=1, max_size=3)))
     config = []

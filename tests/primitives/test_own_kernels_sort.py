@@ -1,5 +1,6 @@
-"""Kernels of sort, top_k and searchsorted: compiled and as plain Python, they equal the reference
-functions; and those equal NumPy's stable sort."""
+"""Kernels of sort, top_k and searchsorted agree with the reference functions, compiled and as plain
+Python; the reference functions agree with NumPy's stable sort.
+"""
 
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from accnp.ir.op import OPS
 
 
 def drawn(draw, shape, dtypes=DTYPES):
-    """Values with ties, zeros of both signs, NaN and infinities among them."""
+    """Draw values with ties, zeros of both signs, NaN and infinities."""
     x = filled(draw, shape, draw(st.sampled_from(dtypes)))
     if x.dtype.kind != "b" and x.size:
         rng = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -29,7 +30,7 @@ def drawn(draw, shape, dtypes=DTYPES):
 
 @st.composite
 def lines(draw, least=0):
-    """A shape and an axis, of few lines."""
+    """Draw a shape with few rows, and an axis."""
     shape = [draw(st.integers(least, 3)) for _ in range(draw(st.integers(1, 3)))]
     axis = draw(st.integers(0, len(shape) - 1))
     shape[axis] = draw(st.sampled_from([*range(least, 24), 31, 32, 33, 64, 100, 200]))
@@ -54,7 +55,7 @@ NARROW = [d for d in KEYS if np.dtype(d).itemsize <= 4]
 @many(12)
 @given(st.data(), lines(), st.sampled_from([1, 2, 3, 4]))
 def test_long_sort(data, line, threads):
-    """Every step of long sorts, with small sizes in place of the large ones."""
+    """Run every step of long sorts, with small sizes in place of the large ones."""
     shape, axis = line
     draw = data.draw
     count = draw(st.sampled_from([1, 1, 2, 3]))
@@ -101,7 +102,7 @@ LISTS = {
 @pytest.mark.parametrize("dtype", ["i4", "f4", "i8"])
 @pytest.mark.parametrize("name", LISTS)
 def test_bucket_distribution(name, dtype):
-    """As plain Python everywhere; compiled where NumPy's sort of long lists is slow."""
+    """As plain Python in any case, and compiled where NumPy's sort of long arrays is slow."""
     x = LISTS[name].astype(dtype)
     if dtype == "f4":
         x[::9] = np.nan

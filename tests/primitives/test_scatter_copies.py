@@ -1,4 +1,6 @@
-"""Many updates of few places: runs of them go to copies, joined in order."""
+"""Many updates of few elements: runs of updates go to private copies, which are
+combined in order.
+"""
 
 import numpy as np
 import pytest

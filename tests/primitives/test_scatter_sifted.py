@@ -1,4 +1,6 @@
-"""Many updates of many places: threads share out the places, and nothing depends on how."""
+"""Many updates of many elements: the elements are partitioned among threads, and results do not
+depend on the partition.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ THREADS = (1, 2, 3)
 
 
 def found(f, *arguments):
-    """The results with several numbers of threads, which must be the same."""
+    """Return the result after checking that it is the same for several numbers of threads."""
     results = []
     for threads in THREADS:
         with accnp.threads(threads):

@@ -1,4 +1,6 @@
-"""Declared types are those of the reference functions' results, in both precisions."""
+"""Declared types are the types of the reference functions' results, in single and
+double precision.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SINGLE = {"float64": np.float32, "complex128": np.complex64}
 
 
 def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
-    """The case in single precision, its dtype parameters too."""
+    """Return the case in single precision, including its dtype parameters."""
     inputs = tuple(
         x.astype(SINGLE[x.dtype.name]) if x.dtype.name in SINGLE else x for x in case.inputs
     )

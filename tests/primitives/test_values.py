@@ -1,4 +1,6 @@
-"""Every op run by the engine, kernels included, equals its reference, in both precisions."""
+"""Every op run by the engine, including its kernels, agrees with its reference function in single
+and double precision.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases if 
 
 
 def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
-    """The case in single precision, its dtype parameters too."""
+    """Return the case in single precision, including its dtype parameters."""
     inputs = tuple(
         x.astype(SINGLE[x.dtype.name]) if x.dtype.name in SINGLE else x for x in case.inputs
     )

@@ -1,7 +1,8 @@
-"""Functions of shards that close over arrays, operands on two meshes, and results that differ.
+"""Functions of shards that close over arrays, have operands on two meshes, or return different
+results.
 
-`outcomes` says of each case what it yields: the sum of the results, or the name of the error.
-Several processes, one process with simulated devices and jax must agree.
+`outcomes` returns for each case the sum of the results or the name of the error. Several processes,
+one process with simulated devices and JAX must agree.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _outcome(f: Callable[..., Any], *args: Any) -> float | str:
 
 
 def _closures(m: Any, over: Callable[..., Any]) -> dict[str, Callable[[Any, Any], Any]]:
-    """Functions of an array that is divided, and of one over which functions of shards close."""
+    """Yield functions of a sharded array, and of an array that functions of shards close over."""
     lax, P = m.lax, m.P
 
     def scan(f: Callable[[Any, Any], Any], a: Any, xs: Any, length: int | None = None) -> Any:
@@ -95,7 +96,7 @@ def _closures(m: Any, over: Callable[..., Any]) -> dict[str, Callable[[Any, Any]
 
 
 def _gradients(m: Any) -> dict[str, Callable[[Any, Any], Any]]:
-    """Functions of a shard and of an array that all processes have, which bodies close over."""
+    """Yield functions of a shard and of a replicated array that bodies close over."""
     lax = m.lax
     ruled = m.custom_jvp(lambda a, w: a * w.sum())
     ruled.defjvp(lambda p, t: (ruled(*p), t[0] * p[1].sum() + p[0] * t[1].sum()))
@@ -132,7 +133,7 @@ def _two_operands(m: Any) -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def _results_of_shards(m: Any) -> dict[str, Callable[[Any], Any]]:
-    """Functions of a shard whose results the specs call equal."""
+    """Yield functions of a shard whose results are declared to be replicated."""
     jnp, lax = m.numpy, m.lax
 
     def total(a: Any) -> Any:

@@ -1,6 +1,7 @@
-"""Operations with several results, callbacks, and functions without a rule, of sharded arrays.
+"""Operations with several results, callbacks and functions without a sharding rule, on sharded
+arrays.
 
-On a mesh of type Auto, operands are gathered where an operation needs the whole of them.
+On a mesh of type Auto, operands are gathered if an operation needs the whole array.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mapped functions of sharded arrays, for one process and for several.
 
-`x` is divided along its first axis, of which each of `ranks` devices has a part; `in_axes` is the
-axis that `vmap` maps. The specs are those of jax 0.10.2 on a mesh of type Explicit.
+`x` is sharded along its first axis, of which each of `ranks` devices has a part; `in_axes` is the
+axis that `vmap` maps. The specs are those of JAX 0.10.2 on a mesh of type Explicit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VALUES = np.arange(24, dtype=np.float32).reshape(8, 3) / 10
 
 
 def operand(m: Any, ranks: int) -> tuple[Any, Any]:
-    """Return the mesh and the array, divided along its first axis."""
+    """Return the mesh and the array, sharded along its first axis."""
     mesh = m.make_mesh((ranks,), ("d",))
     return mesh, m.device_put(VALUES, m.NamedSharding(mesh, m.P("d")))
 
@@ -32,7 +32,7 @@ def _choice(m: Any, mesh: Any) -> Callable[[Any], Any]:
 
 
 def _kept(m: Any, mesh: Any) -> Callable[[Any], Any]:
-    """Ask for the sharding that the value has."""
+    """Request the sharding that the value already has."""
     if mesh is None:
         return lambda r: r * 2
     return lambda r: m.lax.with_sharding_constraint(r * 2, m.NamedSharding(mesh, m.P("d")))

@@ -1,6 +1,6 @@
 """Calls of all functions that have the parameter `out_sharding`, for one process and for four.
 
-The axis `a` of the mesh cuts the first axis of each result into four parts. jax 0.10.2 gives the
+The axis `a` of the mesh shards the first axis of each result into four parts. JAX 0.10.2 gives the
 same shardings under `set_mesh`, except that its `Array.dot` does not have the parameter, that it
 ignores the sharding in `numpy.asarray` and in functions of sparse arrays, and that it has no rule
 for three calls (orthogonal initializers, a ragged product of sharded rows).
@@ -23,7 +23,7 @@ NAMESPACES = (
 
 
 def functions(m: ModuleType) -> Iterator[str]:
-    """Name the public functions that have such a parameter."""
+    """Return the names of the public functions that have such a parameter."""
     for namespace in NAMESPACES:
         module: Any = m
         for part in namespace.split("."):
@@ -41,17 +41,17 @@ def functions(m: ModuleType) -> Iterator[str]:
 
 
 def values(m: Any, *shape: int) -> Any:
-    """An array of numbers between 0 and 1."""
+    """Return an array of numbers between 0 and 1."""
     return m.numpy.asarray(np.random.default_rng(1).uniform(size=shape).astype(np.float32))
 
 
 def cut(m: Any, s: Any, *shape: int) -> Any:
-    """The same, sharded as the result will be."""
+    """Return the same array, with the sharding of the result."""
     return values(m, *shape) if s is None else m.device_put(values(m, *shape), s)
 
 
 def replicated(m: Any, s: Any) -> Any:
-    """A sharding that does not cut the result."""
+    """Return a sharding that replicates the result."""
     return None if s is None else m.NamedSharding(s.mesh, m.P())
 
 

@@ -1,7 +1,7 @@
-"""Programs that run over n processes, or over n devices of one: what users write.
+"""Typical user programs that run over n processes, or over n devices of one process.
 
-Each is a function of the module, the number of processes and whether it is run by one process; it
-returns a pytree of arrays, in which each process has its shards.
+Each is a function of the module, the number of processes and whether one process runs it. It
+returns a pytree of sharded arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def mesh_of(m: Any, shape: tuple[int, ...], names: tuple[str, ...], kind: str = "Explicit") -> Any:
-    """A mesh over the first devices."""
+    """Return a mesh over the first devices."""
     devices = np.array(m.devices()[: int(np.prod(shape))]).reshape(shape)
     types = (getattr(m.sharding.AxisType, kind),) * len(names)
     return m.sharding.Mesh(devices, names, axis_types=types)
@@ -28,7 +28,7 @@ def numbers(seed: int, *shape: int) -> np.ndarray:
 
 
 def train(m: Any, n: int) -> Any:
-    """Data-parallel training: each process has rows of the data, gradients are averaged."""
+    """Data-parallel training: each process has rows of the data, and gradients are averaged."""
     jnp, P = m.numpy, m.P
     mesh = mesh_of(m, (n,), ("data",))
     x, y = (put(m, mesh, v, "data") for v in (numbers(0, 32, 5), numbers(1, 32, 1)))
@@ -53,7 +53,7 @@ def train(m: Any, n: int) -> Any:
 
 
 def tensor_parallel(m: Any, n: int) -> Any:
-    """An MLP whose hidden layer is divided, by shardings alone."""
+    """An MLP whose hidden layer is sharded, by shardings alone."""
     jnp = m.numpy
     mesh = mesh_of(m, (n,), ("model",), "Auto")
     x = put(m, mesh, numbers(0, 6, 5))
@@ -68,7 +68,8 @@ def tensor_parallel(m: Any, n: int) -> Any:
 
 
 def shallow_water(m: Any, n: int) -> Any:
-    """Waves on a torus; each process has a block, and gets the edges of its neighbors."""
+    """Shallow-water waves on a torus; each process has a block and receives the edges of its
+    neighbors."""
     jnp, P = m.numpy, m.P
     shape = (2, n // 2)
     mesh = mesh_of(m, shape, ("y", "x"))
@@ -77,7 +78,7 @@ def shallow_water(m: Any, n: int) -> Any:
     state = [put(m, mesh, v, "y", "x") for v in (height, 0 * height, 0 * height)]
 
     def neighbor(x: Any, name: str, d: int, by: int) -> Any:
-        """The values at the place before (by 1) or after (by -1) along an axis."""
+        """Return the values of the previous (by 1) or next (by -1) process along an axis."""
         size = shape[0 if name == "y" else 1]
         edge = m.lax.slice_in_dim(x, x.shape[d] - 1, None, axis=d) if by == 1 else (
             m.lax.slice_in_dim(x, 0, 1, axis=d))  # fmt: skip
@@ -104,7 +105,7 @@ def shallow_water(m: Any, n: int) -> Any:
 
 
 def pencil_fft(m: Any, n: int) -> Any:
-    """A Fourier transform of two dimensions: rows, then columns after an exchange."""
+    """A two-dimensional Fourier transform: rows, then columns after an all-to-all exchange."""
     jnp, P = m.numpy, m.P
     mesh = mesh_of(m, (n,), ("p",))
     x = put(m, mesh, numbers(0, 8, 12), "p")
@@ -118,7 +119,7 @@ def pencil_fft(m: Any, n: int) -> Any:
 
 
 def summa(m: Any, n: int) -> Any:
-    """A product of matrices that are divided in both dimensions: panels are broadcast."""
+    """A matrix product with operands sharded in both dimensions (SUMMA): panels are broadcast."""
     jnp, P = m.numpy, m.P
     shape = (2, n // 2)
     mesh = mesh_of(m, shape, ("i", "j"))
@@ -137,7 +138,7 @@ def summa(m: Any, n: int) -> Any:
 
 
 def n_body(m: Any, n: int) -> Any:
-    """Bodies that attract each other: positions travel around a ring of processes."""
+    """Bodies that attract each other; positions travel around a ring of processes."""
     jnp, P = m.numpy, m.P
     mesh = mesh_of(m, (n,), ("ring",))
     x, v = put(m, mesh, numbers(0, 16, 3), "ring"), put(m, mesh, numbers(1, 16, 3), "ring")
@@ -165,7 +166,7 @@ def n_body(m: Any, n: int) -> Any:
 
 
 def chains(m: Any, n: int) -> Any:
-    """Independent Markov chains, eight in all; each process runs some of them."""
+    """Eight independent Markov chains; each process runs some of them."""
     jnp, P = m.numpy, m.P
     mesh = mesh_of(m, (n,), ("chains",))
     keys = put(m, mesh, m.random.split(m.random.key(0), 8), "chains")

@@ -13,12 +13,12 @@ X = _generator.normal(size=(4, 3)).astype(np.float32)
 
 
 def loss(w: Any, x: Any) -> Any:
-    """The sum of which the functions of shards compute their parts."""
+    """Return the sum of which each function of shards computes a part."""
     return ((x @ w) ** 3).sum()
 
 
 def losses(m: Any, mesh: Any) -> dict[str, Callable[[Any, Any], Any]]:
-    """The loss as functions of the shards of its second argument."""
+    """Return the loss as functions of the shards of its second argument."""
 
     def scanned(w: Any, x: Any) -> Any:
         first = m.lax.pvary(m.numpy.zeros((), m.numpy.float32), ("d",))
@@ -34,7 +34,7 @@ def losses(m: Any, mesh: Any) -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def derivatives(m: Any) -> dict[str, Callable[[Any], Any]]:
-    """Transformations of a function of two arguments."""
+    """Return transformations of a function of two arguments."""
     return {
         "hessian": m.hessian,
         "jit of hessian": lambda f: m.jit(m.hessian(f)),

@@ -1,7 +1,7 @@
-"""Functions of sharded arrays whose gradients are taken, for one process and for four.
+"""Gradients of functions of sharded arrays, for one process and for four.
 
-A gradient is sharded as its operand, as in jax 0.10.2 (with `jax.grad` of the sum, on a mesh of
-type Explicit, under `set_mesh`): the operands of `sharded_operations.py` have the specs below.
+A gradient has the sharding of its operand, as in JAX 0.10.2 (with `jax.grad` of the sum, on a mesh
+of type Explicit, under `set_mesh`): the operands of `sharded_operations.py` have the specs below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loops and branches of sharded arrays, for one process and for several.
+"""Loops and branches on sharded arrays, for one process and for several.
 
 The functions take rows `xs` of matrices, a matrix, and a value `c` with the shape of a row. They
-are compared with the same functions of arrays that are in one place.
+are compared with the same functions of unsharded arrays.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def functions(m: Any) -> dict[str, Function]:  # noqa: C901 - a table
         return lax.scan(lambda s, x: (s + x, s.mean()), jnp.zeros((4, 12)), xs)
 
     def one_after_another(xs: Any, w: Any, c: Any) -> Any:
-        """A carried value becomes sharded because another one does."""
+        """A carried value becomes sharded because another carried value does."""
         zeros = jnp.zeros((4, 12))
         return lax.scan(lambda s, x: ((s[1], s[1] + x), s[0].sum()), (zeros, zeros), xs)
 
@@ -138,7 +138,7 @@ def functions(m: Any) -> dict[str, Function]:  # noqa: C901 - a table
 
 
 def results(m: Any, ranks: int, explicit: bool, gather: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the values of all results, and how they are sharded, with and without `jit`."""
+    """Return the values and shardings of all results, with and without `jit`."""
     kind = m.sharding.AxisType.Explicit if explicit else m.sharding.AxisType.Auto
     mesh = m.make_mesh((ranks,), ("d",), axis_types=(kind,))
     outcomes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Arrays and collectives over processes: the programs check themselves."""
+"""Arrays and collectives over processes; the programs check their own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of several processes are read by other numbers of them."""
+"""Checkpoints written by several processes can be read by a different number of processes."""
 
 from __future__ import annotations
 

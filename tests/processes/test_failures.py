@@ -1,4 +1,6 @@
-"""Processes that wait for others: what they say, and when."""
+"""Processes that wait for others: timeouts, mismatched collectives, interrupts and
+error messages.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def test_timeout_reports_where_other_processes_wait() -> None:
 
 
 def expect_different_collectives(text: str) -> None:
-    """Run a program in which one process is in a psum, and the other in a ppermute."""
+    """Run a program in which one process calls psum and the other one ppermute."""
     ended = launch(2, text)
     assert ended.code == 1
     assert (
@@ -95,7 +97,7 @@ def test_debug_mode_finds_different_collectives() -> None:
 
 
 def test_debug_mode_compares_messages_that_compiled_programs_send() -> None:
-    """The option applies to programs that were compiled before it was set."""
+    """The option also applies to programs compiled before it was set."""
     text = START + (
         "def h(op):\n"
         "    loop = lambda a: jax.lax.fori_loop(0, 3, lambda i, c: op(c) / n, a)\n"
@@ -177,7 +179,7 @@ def test_errors_of_mpi_are_raised_by_compiled_programs() -> None:
 
 @pytest.mark.parametrize(("form", "calls"), [("", 1), ("jax.jit", 1), ("jax.jit", 20)])
 def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str, calls: int) -> None:
-    """After some calls of a jitted function, the extension launches its program by itself."""
+    """After some calls of a jitted function, the extension launches its program directly."""
     text = START + (
         "import signal\n"
         f"h = {form}(jax.shard_map(lambda a: jax.lax.ppermute(a * 2, 'x', [(0, 1), (1, 0)]), "
@@ -207,7 +209,7 @@ def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str, ca
     ("lambda a: called(gathered(called(a)))", 1),
 ])  # fmt: skip
 def test_the_buffers_of_an_interrupted_message_are_kept(function: str, calls: int) -> None:
-    """Whether Python launches the program, a dispatch entry does, or step by step."""
+    """Whether Python launches the program, a dispatch entry does, or it runs step by step."""
     text = START + (
         "import signal\n"
         "from accnp.runtime import mpi\n"

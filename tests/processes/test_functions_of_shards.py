@@ -1,8 +1,9 @@
-"""What functions of shards accept and refuse: several processes and the simulator as jax.
+"""Functions of shards in several processes and in the simulator accept and reject the same uses as
+JAX.
 
-The values are those of jax 0.10 on a mesh of type Auto. On Explicit meshes, jax also refuses to
-close over arrays of which each device has the whole, and on both types gradients of loops that
-close over an array, which must be those of the same function without a loop.
+The values are those of JAX 0.10 on a mesh of type Auto. On Explicit meshes, JAX also rejects
+closing over replicated arrays, and on both types gradients of loops that close over an array. Here,
+these must equal the gradients of the same function without a loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Operations with several results, callbacks, and functions over some axes of a mesh."""
+"""Operations with several results, callbacks, and functions over some axes of a mesh, with gathered
+operands.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ NAMES = list(functions(accnp))
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, Any]:
-    """What the processes say."""
+    """Return the output of the processes."""
     return json.loads(run(RANKS, "gathered.py").splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Any]:
-    """What one process with as many devices says."""
+    """Return the output of one process with as many devices."""
     NOTED.clear()
     return json.loads(json.dumps(results(accnp, RANKS, lambda y: y)))
 

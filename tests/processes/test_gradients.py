@@ -1,4 +1,4 @@
-"""Gradients on an Explicit mesh are sharded as their operands are, as by jax."""
+"""Gradients on an Explicit mesh have the shardings of their operands, as in JAX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import accnp
 
 @pytest.fixture(scope="module")
 def gradients() -> dict[str, Any]:
-    """What four processes say."""
+    """Return the output of four processes."""
     return json.loads(run(4, "gradients.py").splitlines()[-1])
 
 

@@ -1,4 +1,4 @@
-"""Loops and branches outside of `shard_map` run on shards: in several processes as in one."""
+"""Loops and branches outside of `shard_map` run on shards; several processes agree with one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def simulated(kind: str) -> dict[str, Any]:
 
 @cache
 def expected(name: str) -> list[np.ndarray]:
-    """The values of the same function of arrays that are in one place."""
+    """Return the values of the same function of unsharded arrays."""
     operands = map(accnp.numpy.asarray, OPERANDS)
     return [np.asarray(x) for x in accnp.tree.leaves(functions(accnp)[name](*operands))]
 

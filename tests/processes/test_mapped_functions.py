@@ -1,4 +1,4 @@
-"""`vmap` outside of `shard_map` keeps the shardings of the axes that it does not map, as in jax."""
+"""`vmap` outside of `shard_map` keeps the shardings of the axes that it does not map, as in JAX."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RANKS = 2
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, Any]:
-    """What the processes say."""
+    """Return the output of the processes."""
     return json.loads(run(RANKS, "mapped.py").splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Any]:
-    """What one process with as many devices says."""
+    """Return the output of one process with as many devices."""
     return results(accnp, RANKS, lambda y: y)
 
 
 def check(result: tuple[str, Any], name: str) -> None:
-    """Compare with the same function of an array that is in one place."""
+    """Compare with the same function of an unsharded array."""
     axes, spec, make = MAPPED[name]
     operands = (VALUES,) * (len(axes) if isinstance(axes, tuple) else 1)
     expected = accnp.vmap(make(accnp, None), axes)(*operands)

@@ -1,4 +1,4 @@
-"""The programs of docs/multiple-processes.md run as printed."""
+"""The programs in docs/multiple-processes.md run as printed."""
 
 from __future__ import annotations
 

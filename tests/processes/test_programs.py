@@ -1,4 +1,6 @@
-"""Programs over meshes of four processes give the bits of one process with four devices."""
+"""Programs over meshes of four processes give bit-identical results to one process with four
+devices.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ROUNDED = {"gradient of it", "gradient of jit"}
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each of four processes has of the results."""
+    """Return the results of each of four processes."""
     path = Path(tmp_path_factory.mktemp("shards")) / "found"
     run(4, "shards.py", str(path), *[name for name in PROGRAMS if name not in OTHER])
     shards_by_rank = []
@@ -62,7 +64,7 @@ def test_processes_match_one_process(name: str, shards: list[dict[str, Any]]) ->
 
 
 def test_messages_keep_their_order_where_threads_share_steps() -> None:
-    """32 of them do not depend on each other and have the work of a shared group."""
+    """32 independent messages have enough work for a shared group of steps."""
     text = """
 import accnp as jax
 from accnp import P

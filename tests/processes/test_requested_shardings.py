@@ -1,4 +1,4 @@
-"""The parameter `out_sharding`: every function that has it honours or refuses it."""
+"""The parameter `out_sharding`: every function that has it applies it or raises an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sharding() -> Any:
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, Any]:
-    """What four processes say."""
+    """Return the output of four processes."""
     return json.loads(run(4, "requested.py").splitlines()[-1])
 
 
@@ -54,7 +54,7 @@ def expected(name: str) -> str:
 
 
 def without_rest(spec: str) -> str:
-    """A spec without the entries of the axes that are not cut."""
+    """Return a spec without its trailing entries of axes that are not sharded."""
     return spec.replace(", None", "").replace("P('a')", "P('a',)").replace("P(None,)", "P()")
 
 

@@ -1,4 +1,6 @@
-"""How results of operations on an Explicit mesh are sharded, and what is refused: as by jax."""
+"""Shardings of the results of operations on an Explicit mesh, and rejected operations, compared
+with JAX.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def theirs() -> Any:
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, Any]:
-    """What four processes say."""
+    """Return the output of four processes."""
     return json.loads(run(4, "operations.py").splitlines()[-1])
 
 

@@ -1,4 +1,4 @@
-"""Programs of scientists in 2 and 4 processes give what one process gives, and what JAX gives."""
+"""Scientific programs in 2 and 4 processes agree with one process and with JAX."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDED = {"data-parallel training", "tensor-parallel network", "Markov chains"}
 
 @pytest.fixture(scope="module", params=[2, 4])
 def outputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The number of processes, and what each of them has."""
+    """Return the number of processes and the results of each."""
     path = Path(tmp_path_factory.mktemp("science")) / "outputs"
     run(request.param, "science.py", str(path))
     return request.param, [

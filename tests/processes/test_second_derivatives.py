@@ -1,4 +1,6 @@
-"""Second derivatives of `shard_map` over several processes: those of the function of one array."""
+"""Second derivatives of `shard_map` over several processes agree with those of the unsharded
+function.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import accnp
 
 @pytest.fixture(scope="module", params=[2, 4])
 def outputs(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What some processes say."""
+    """Return the output of several processes."""
     return json.loads(run(request.param, "second_derivatives.py").splitlines()[-1])
 
 

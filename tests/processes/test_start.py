@@ -1,4 +1,4 @@
-"""Starting programs of several processes, and how they end."""
+"""Starting programs in several processes, and how they end."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_cores_that_several_processes_may_use_are_divided(
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="binds processes to cores")
-def test_bound_processes_are_not_said_to_share_cores() -> None:
+def test_bound_processes_do_not_warn_about_shared_cores() -> None:
     core = "sorted(os.sched_getaffinity(0))[int(os.environ['PMI_RANK'])]"
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
@@ -128,7 +128,8 @@ print(f(jax.numpy.arange(2.0)), flush=True)
 
 
 def end(statement: str, hook: bool = True) -> tuple[int, str, float]:
-    """How a program ends after a statement in one process, what it says, and the seconds then."""
+    """Return how a program ends after a statement in one process: its exit, its output and the
+    seconds it takes."""
     with tempfile.NamedTemporaryFile("r") as file:
         ended = launch(2, WAITING.replace("END", statement), file.name, hook=hook)
         began = max(map(float, file.read().split()))

@@ -1,7 +1,8 @@
-"""Programs that integrate, search and solve: differential equations, fixed points, beams, automata.
+"""Programs that integrate, search and solve: differential equations, fixed points, beam search,
+automata.
 
-Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
-as NumPy arrays.
+Each function takes a module with JAX's API, and returns a function of arrays and its arguments as
+NumPy arrays.
 """
 
 from typing import Any
@@ -11,8 +12,8 @@ from programs.learning import Made, normal
 
 
 def neural_ode(m: Any) -> Made:
-    """Adaptive Heun steps in `while_loop`; a directional derivative, and a reverse one of fixed
-    steps."""
+    """Adaptive Heun steps in `while_loop` with a directional derivative, and fixed steps with a
+    reverse-mode gradient."""
     jnp = m.numpy
 
     def field(p, y):
@@ -54,7 +55,8 @@ def neural_ode(m: Any) -> Made:
 
 
 def fixed_point(m: Any) -> Made:
-    """Implicit differentiation through a fixed point: `custom_vjp`, `while_loop` both ways."""
+    """Implicit differentiation through a fixed point by `custom_vjp`, with a `while_loop` in both
+    passes."""
     jnp = m.numpy
 
     def converge(f, x):
@@ -127,7 +129,7 @@ def beam_search(m: Any) -> Made:
 
 
 def automaton(m: Any) -> Made:
-    """Conway's game of life by `scan` over rolled boards, and rule 110 by a table look-up."""
+    """Conway's game of life by `scan` over rolled boards, and rule 110 by table lookup."""
     jnp = m.numpy
 
     def life(board, _):
@@ -155,7 +157,8 @@ def automaton(m: Any) -> Made:
 
 
 def conjugate_gradients(m: Any) -> Made:
-    """Conjugate gradients in `while_loop`, a batch of systems of different length under `vmap`."""
+    """Conjugate gradients in `while_loop`; a batch of systems that converge at different steps
+    under `vmap`."""
     jnp = m.numpy
 
     def solve(matrix, b):
@@ -184,7 +187,8 @@ def conjugate_gradients(m: Any) -> Made:
 
 
 def planets(m: Any) -> Made:
-    """A symplectic integrator by `scan` with `checkpoint`; the gradient of where bodies end."""
+    """A symplectic integrator by `scan` with `checkpoint`, and the gradient of the
+    final positions."""
 
     def force(q, mass):
         gap = q[None] - q[:, None]

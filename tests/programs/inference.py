@@ -1,7 +1,8 @@
-"""Programs of statistics: marginal likelihoods, sampling, filters, transport, hidden states.
+"""Programs of statistical inference: marginal likelihoods, sampling, filters, optimal transport,
+hidden states.
 
-Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
-as NumPy arrays.
+Each function takes a module with JAX's API, and returns a function of arrays and its arguments as
+NumPy arrays.
 """
 
 from typing import Any
@@ -11,7 +12,8 @@ from programs.learning import Made, normal
 
 
 def gaussian_process(m: Any) -> Made:
-    """The marginal likelihood by `cholesky`, its gradient in the logarithms of the parameters."""
+    """The marginal likelihood by `cholesky`, and its gradient in the logarithms of the
+    parameters."""
     jnp = m.numpy
 
     def kernel(p, a, b):
@@ -80,7 +82,8 @@ def hamiltonian(m: Any) -> Made:
 
 
 def kalman(m: Any) -> Made:
-    """A Kalman filter by `scan`; the likelihood's gradient in the model's matrices."""
+    """A Kalman filter by `scan`, and the gradient of the likelihood in the matrices of
+    the model."""
     jnp = m.numpy
 
     def log_likelihood(model, seen):
@@ -111,7 +114,7 @@ def kalman(m: Any) -> Made:
 
 
 def sinkhorn(m: Any) -> Made:
-    """Entropic transport by Sinkhorn's iterations in the log domain, in `fori_loop`."""
+    """Entropic optimal transport by Sinkhorn iterations in the log domain, in `fori_loop`."""
     jnp = m.numpy
 
     def cost(x, y):
@@ -134,8 +137,10 @@ def sinkhorn(m: Any) -> Made:
 
 
 def viterbi(m: Any) -> Made:
-    """The most likely hidden states: scores by `scan`, the way back by a reverse one; and the
-    forward algorithm's gradient, which is the states' posterior."""
+    """The most likely hidden states: scores by `scan`, backtracking by a reverse `scan`.
+
+    The gradient of the forward algorithm gives the posterior of the states.
+    """
     jnp = m.numpy
 
     def best(start, move, emit):
@@ -168,7 +173,7 @@ def viterbi(m: Any) -> Made:
 
 
 def mixture(m: Any) -> Made:
-    """A mixture of Gaussians by expectation maximisation, in `while_loop`, until it converges."""
+    """A Gaussian mixture fitted by expectation maximization in `while_loop` until it converges."""
     jnp = m.numpy
 
     def log_joint(p, x):

@@ -1,7 +1,7 @@
 """Programs of machine learning: regression, recurrent networks, attention, meta-learning.
 
-Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
-as NumPy arrays.
+Each function takes a module with JAX's API, and returns a function of arrays and its arguments as
+NumPy arrays.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ def normal(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
 
 
 def logistic_newton(m: Any) -> Made:
-    """Logistic regression: five of Newton's steps with the hessian of the loss."""
+    """Logistic regression by five Newton steps with the Hessian of the loss."""
     jnp = m.numpy
 
     def loss(w, x, y):
@@ -38,7 +38,7 @@ def logistic_newton(m: Any) -> Made:
 
 
 def recurrent(m: Any) -> Made:
-    """A recurrent network by `scan`, gradients with respect to weights and inputs."""
+    """A recurrent network by `scan`, with gradients with respect to weights and inputs."""
     jnp = m.numpy
 
     def forward(p, xs):
@@ -94,7 +94,7 @@ def long_short_term(m: Any) -> Made:
 
 
 def attention(m: Any) -> Made:
-    """A block of causal attention with two heads, layer norms and a gelu, with gradients."""
+    """A block of causal attention with two heads, layer normalization and GELU, with gradients."""
     jnp = m.numpy
 
     def layer_norm(x, scale):
@@ -126,7 +126,7 @@ def attention(m: Any) -> Made:
 
 
 def learning_to_learn(m: Any) -> Made:
-    """MAML on sines: the gradient goes through the gradient steps of every task."""
+    """MAML on sine waves: the gradient is taken through the gradient steps of every task."""
     jnp = m.numpy
 
     def forward(p, x):
@@ -182,7 +182,7 @@ def per_example(m: Any) -> Made:
 
 
 def advantages(m: Any) -> Made:
-    """PPO: generalised advantages by a reverse `scan`, the clipped objective and its gradients."""
+    """PPO: generalized advantages by a reverse `scan`, the clipped objective and its gradients."""
     jnp = m.numpy
 
     def advantage(rewards, values, ended):

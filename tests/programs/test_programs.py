@@ -1,7 +1,7 @@
-"""Programs as people write them, each written once and run on both libraries.
+"""Typical user programs, each written once and run with both libraries.
 
-Values, gradients, dtypes, weak types and structures agree with jax's; `jit` gives the bits that
-eager code gives; `vmap` of a whole program gives what a loop over its examples gives.
+Values, gradients, dtypes, weak types and structures agree with JAX's. `jit` gives the bits of eager
+code, and `vmap` of a whole program agrees with a loop over its examples.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ PROGRAMS = {p.__name__: p for p in (learning.PROGRAMS + inference.PROGRAMS + dyn
 
 
 def run(library: Any, program: Any, jit: bool) -> tuple[list, Any]:
-    """The leaves of a program's result, and its structure as text."""
+    """Return the leaves of a program's result, and its structure as text."""
     f, arguments = program(library)
     arguments = library.tree_util.tree_map(library.numpy.asarray, arguments)
     leaves, structure = library.tree_util.tree_flatten((library.jit(f) if jit else f)(*arguments))
@@ -41,7 +41,7 @@ def test_program(name):
 
 
 def another(x: Any) -> np.ndarray:
-    """An example that differs from the first one in its real numbers."""
+    """Return an example that differs from the first one in its real numbers."""
     x = np.asarray(x)
     return x * np.float32(0.9) if x.dtype == np.float32 else x
 

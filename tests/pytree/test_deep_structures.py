@@ -1,4 +1,4 @@
-"""Structures that are nested deeper than the recursion limit, which JAX supports."""
+"""Tree structures nested deeper than the recursion limit, which JAX supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ DEPTH = 5000
 
 
 def chain(m: Any, start: Any) -> Any:
-    """A structure of this depth, which users compose: flattening such a tree raises an error."""
+    """Return a structure of this depth composed from treedefs; flattening such a tree raises an
+    error."""
     structure = m.tree_structure(start)
     for _ in range(DEPTH):
         structure = m.treedef_tuple([structure])

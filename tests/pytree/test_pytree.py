@@ -1,4 +1,4 @@
-"""accnp.pytree against jax.tree_util."""
+"""`accnp.pytree` compared with `jax.tree_util`."""
 
 import collections
 import copy
@@ -313,7 +313,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
 def test_dataclass_forms_are_those_of_jax(form, whole):
-    """With `whole` all fields are the constructor's."""
+    """With `whole`, all fields are parameters of the constructor."""
     outcomes = []
     for module in (ours, theirs):
 
@@ -349,7 +349,7 @@ def test_static_data_that_cannot_be_hashed():
 
 
 def test_static_data_that_are_arrays():
-    """tensorflow_probability keeps shapes so; what is the same array is not compared."""
+    """TensorFlow Probability stores shapes in this way; identical arrays are not compared."""
 
     class Table:
         def __init__(self, x, places):
@@ -411,7 +411,7 @@ def test_registry_returns_none_for_leaves():
 
 
 def test_structures_as_protocol_buffers():
-    """The bytes are jax's."""
+    """The bytes equal JAX's."""
     for value in ((), [], {}, None, 1, (1, 2), {"a": {"b": 1}}, [{"a": 1, "é": (2, None)}] * 2,
                  {"a": [1] * 200}):  # fmt: skip
         structure = tree.structure(value)
@@ -441,7 +441,8 @@ def test_wrong_pairs_of_keys_are_refused():
 
 
 class Path(NamedTuple):
-    """A tuple whose length, items and iteration are those of its content, as of rotations."""
+    """A tuple whose length, items and iteration are those of its content, as in libraries of
+    rotations."""
 
     points: Any
     closed: Any
@@ -478,7 +479,7 @@ def test_namedtuples_with_other_lengths_and_items() -> None:
 
 
 class Rows(NamedTuple):
-    """A namedtuple whose length is that of its content, as of rotations."""
+    """A namedtuple whose length is that of its content, as in libraries of rotations."""
 
     rows: Any
 

@@ -1,4 +1,6 @@
-"""Random pytrees: every function against jax.tree_util, on results and on which errors come up."""
+"""Random pytrees: every function compared with `jax.tree_util`, in its results and in the errors it
+raises.
+"""
 
 import collections
 import dataclasses
@@ -105,7 +107,7 @@ quick = settings(
 
 
 def outcome(function, *args, **kwargs):
-    """The result as text, or the class of the error."""
+    """Return the result as text, or the class of the error."""
     try:
         return repr(function(*args, **kwargs))
     except (ValueError, TypeError, IndexError) as error:
@@ -174,7 +176,7 @@ def test_paths(x):
 @quick
 @given(st.data())
 def test_two_trees(data):
-    """Trees that fit, that are prefixes, and that differ somewhere."""
+    """Trees that match, that are prefixes of each other, and that differ somewhere."""
     x = data.draw(trees)
     size = ours.tree_structure(x).num_leaves
     kind = data.draw(st.sampled_from(["same", "deeper", "any"]))
@@ -262,7 +264,7 @@ def test_keys_that_cannot_be_sorted():
 
 
 def test_arguments_come_in_sorted_order():
-    """What a traced function sees of a dictionary is what jax shows it."""
+    """A traced function sees the items of a dictionary in the same order as in JAX."""
     seen = []
 
     def f(params):

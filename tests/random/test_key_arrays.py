@@ -1,7 +1,8 @@
-"""Typed random keys in programs that one expression does not hold: rules of users, memory, bytes.
+"""Typed random keys in programs that are longer than one expression: custom rules, memory,
+serialization.
 
-The expressions are in `families/keys.txt`. Here programs with keys are compared with the same ones
-on the words of the keys.
+The expressions are in `families/keys.txt`. Here, programs with keys are compared with the same
+programs on the key data.
 """
 
 import copy
@@ -190,7 +191,7 @@ def test_keys_are_close_where_they_are_equal():
 
 
 def test_partial_evaluation_accepts_keys():
-    """As flax's scan makes them of its body."""
+    """The scan in flax does this with its body."""
     key = jax.random.key(1)
     fun = lu.wrap_init(lambda k, x: [jax.random.fold_in(key, 3), k, x + jax.random.uniform(k)])
     unknown = [pe.PartialVal.unknown(jax.typeof(v)) for v in (key, jnp.ones(()))]

@@ -1,4 +1,6 @@
-"""Random numbers against jax: bit for bit, or to a few ulp through transcendental functions."""
+"""Random numbers compared with JAX: bit-identical, or within a few ulp for transcendental
+functions.
+"""
 
 from __future__ import annotations
 
@@ -287,7 +289,7 @@ def test_invalid_arguments_raise(call: Any, error: type[Exception], text: str) -
 
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
 def test_one_key_draws_for_all_examples(impl: str) -> None:
-    """Where bits are made by a counter, jax has those of a batch made by the first key."""
+    """For counter-based bits, JAX draws those of a batch by the first key."""
 
     def drawn(j: Any) -> list[Any]:
         r, v = j.random, j.vmap
@@ -342,7 +344,7 @@ def test_a_sampler_without_parameters_needs_a_shape(name):
 
 
 def test_geometric_takes_a_draw_of_zero_for_one():
-    """Its logarithm is infinite: one in 128 numbers of bfloat16 was the largest integer."""
+    """The logarithm of 0 is infinite, so one in 128 numbers of bfloat16 was the largest integer."""
     p = np.array([0.5, 1.0, 0.1, 0.02], "float32")
     for dtype in ("bfloat16", "float16"):
         actual, expected = (

@@ -1,8 +1,8 @@
-"""Kernel sources that the runtime tests share."""
+"""Kernel sources used by the runtime tests."""
 
 
 def elementwise(constant: float = 2.0) -> str:
-    """`o = x * x + x * constant` over float32."""
+    """Return the source of `o = x * x + x * constant` over float32."""
     return f"""
 def kernel(lo, hi, x, o):
     for i in range(lo, hi):

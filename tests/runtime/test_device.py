@@ -1,5 +1,6 @@
-"""Devices look like jax's, and a missing platform says what is missing. The suite runs with four
-devices (see conftest.py)."""
+"""Devices behave like JAX's, and errors name a missing platform. The test suite runs with four
+devices (see conftest.py).
+"""
 
 import copy
 import os
@@ -65,7 +66,7 @@ def test_device_count_is_fixed_by_first_use(name):
 
 
 def in_a_process(program, **environment):
-    """What a fresh process prints."""
+    """Return what a fresh process prints."""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )

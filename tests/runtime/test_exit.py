@@ -1,4 +1,4 @@
-"""Processes that end while threads compile: they end as they said, and soon."""
+"""Processes that end while threads compile: they end quickly and with the right exit status."""
 
 import os
 import subprocess
@@ -66,8 +66,11 @@ ENDS = {"falls off": ("", 0), "exit": ("raise SystemExit(3)", 3), "error": ("1 /
 
 @pytest.mark.parametrize("left", LEFT)
 def test_no_use_after_free_at_exit(left, tmp_path):
-    """glibc fills what is freed (others know nothing of this): what the launchers are described by
-    had been freed before them, and one process of a hundred ended by SIGSEGV."""
+    """The descriptors of launchers were freed before the launchers, and one process of a hundred
+    ended by SIGSEGV.
+
+    The test lets glibc overwrite freed memory; it has no effect with other C libraries.
+    """
     filled = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2", "ACCNP_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", LEFT[left]],
@@ -85,7 +88,7 @@ def test_no_use_after_free_at_exit(left, tmp_path):
     ids=["a handler older than the import", "handlers called by hand"],
 )
 def test_work_after_exit_handlers(first, then, tmp_path):
-    """Threads that were started for it stood still for ever, and the process waited for them."""
+    """Threads started for this work never ran, and the process waited for them."""
     done = subprocess.run(
         [sys.executable, "-c", LATE.format(first=first, then=then)],
         env=os.environ | {"ACCNP_CACHE_DIR": str(tmp_path)},
@@ -120,7 +123,7 @@ def test_exit_while_compiling(end, delay, tmp_path):
 
 
 def test_an_interrupt_while_the_limit_is_measured():
-    """Threads wrote on to buffers that were freed with the call."""
+    """Threads wrote to buffers that were freed when the call ended."""
     program = """
 import accnp, threading
 from accnp.runtime.bandwidth import bandwidth

@@ -1,4 +1,4 @@
-"""At exit the compiler's objects are frozen, unless an object has something to do then."""
+"""At exit, the compiler's objects are frozen, unless an object has a finalizer that must run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ print(float(jnp.tanh(jnp.arange(10.0)).sum()))
 
 
 def output(code: str, cache: Path) -> list[str]:
-    """What a process prints that compiles first and then runs some code."""
+    """Return the output of a process that compiles first and then runs some code."""
     result = subprocess.run(
         [sys.executable, "-c", FROZEN + COMPUTE + code],
         env={**os.environ, "ACCNP_CACHE_DIR": str(cache)},
@@ -102,7 +102,7 @@ for kind, program in {FINALIZED!r}.items():
 
 
 def test_storing_a_kernel_needs_no_finalizer(tmp_path: Path) -> None:
-    """Otherwise a program that ends while a kernel is written to a slow disk would end slowly."""
+    """Otherwise, a program that ends while a kernel is written to a slow disk would end slowly."""
     code = f"""
 import os
 from accnp.compiler.background_compile import finish

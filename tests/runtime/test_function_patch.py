@@ -1,4 +1,4 @@
-"""A patched function calls the wrapper while the patch is active, and is the same object."""
+"""A patched function calls the wrapper while the patch is active, and stays the same object."""
 
 import functools
 
@@ -8,7 +8,7 @@ from accnp.runtime.function_patch import FunctionPatch
 
 
 def plain(a, b=2, *, c=3):
-    """Some function with defaults of each kind."""
+    """A function with defaults of each kind."""
     return a, b, c
 
 

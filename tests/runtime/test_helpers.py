@@ -1,4 +1,4 @@
-"""Tasks on several threads, and the gate to LLVM: what an interrupt leaves behind."""
+"""Tasks on several threads, and the lock around LLVM: state after an interrupt."""
 
 import gc
 import threading
@@ -13,7 +13,7 @@ from accnp.forks import Gate
 
 
 class Thing:
-    """What a task holds in a frame."""
+    """An object that a task references in its frame."""
 
 
 def test_interrupted_task_creates_no_reference_cycles():

@@ -1,4 +1,4 @@
-"""Ctrl-C ends native loops and long kernels, and everything works afterwards."""
+"""Ctrl-C ends native loops and long kernels, and later computations work."""
 
 import json
 import os
@@ -117,7 +117,7 @@ BUSY = 2.0
 
 
 def interrupted(cases, **environment):
-    """The seconds after which each case was interrupted."""
+    """Return the seconds after which each case was interrupted."""
     done = subprocess.run(
         [sys.executable, "-c", HANDLER + PROGRAM, *cases],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
@@ -143,7 +143,7 @@ def test_launches_without_the_extension_are_interrupted():
 
 
 def test_numpy_does_not_lose_interrupts():
-    """NumPy drops the exceptions of the buffer protocol, and calls `__array__` next."""
+    """NumPy drops exceptions raised in the buffer protocol, and then calls `__array__`."""
     program = """
 import os, signal, threading
 import numpy as np

@@ -1,9 +1,9 @@
-"""Exceptions raised by signal handlers, wherever CPython runs handlers in the package: afterwards
-the thread computes as before, its options are those that it had, and no lock is held.
+"""Exceptions raised by signal handlers at any point where CPython runs handlers in the package.
 
-Handlers run after a function is entered, after a call of a function written in C, and after a jump
-backwards. The tests find these places in programs that use most of the package, and raise an error
-at one of them at a time.
+Afterwards the thread must compute as before, its options must be unchanged, and no lock may be
+held. Handlers run after a function is entered, after a call of a C function, and after a backward
+jump. The tests find these places in programs that use most of the package, and raise an error at
+one of them at a time.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ Place = tuple[CodeType, int]
 
 
 def places_of(code: CodeType) -> set[int]:
-    """The instructions before which a handler may run, among those that a handler's error leaves
-    by the same `finally` as the instruction before."""
+    """Return the offsets of instructions before which a handler may run.
+
+    Omits those from which an error leaves through the same `finally` as from the previous
+    instruction.
+    """
     ranges = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
     steps = list(dis.get_instructions(code))
 
@@ -58,14 +61,14 @@ def places_of(code: CodeType) -> set[int]:
 
 
 def enters_or_leaves(code: CodeType) -> bool:
-    """Return whether it is a part of a context manager, or sets options."""
+    """Return whether a code object is a part of a context manager, or sets options."""
     generator = code.co_flags & inspect.CO_GENERATOR and code.co_name != "<genexpr>"
     named = code.co_name in ("__enter__", "__exit__")
     return bool(generator) or named or code.co_filename.endswith("config.py")
 
 
 class Injection:
-    """Lists the places that a program passes, or raises an error at one of them, once."""
+    """List the places that a program passes, or raise an error at one of them, once."""
 
     def __init__(self, at: Place | None = None, error: type[BaseException] = TimeoutError) -> None:
         self.at = at
@@ -113,7 +116,7 @@ def options() -> dict[str, Any]:
 
 
 def held() -> list[Any]:
-    """The locks of the package that another thread cannot have now."""
+    """Return the locks of the package that another thread cannot acquire now."""
     locks = []
 
     def look() -> None:
@@ -130,7 +133,8 @@ def held() -> list[Any]:
 
 
 def left_inside() -> set[int]:
-    """The threads that `at_work` counts as inside, without those that may still be compiling."""
+    """Return the threads that `at_work` counts as inside, except those that may still
+    be compiling."""
     others = {t.ident for t in threading.enumerate() if t is not threading.current_thread()}
     return set(at_work._inside) - others
 
@@ -218,7 +222,8 @@ PROGRAMS = (scopes, observed, rules, control, eager, mapped, cold)
 
 @pytest.fixture(autouse=True)
 def fast_switching() -> Iterator[None]:
-    """Threads that compile aside give way at once: half of the time went into waiting for them."""
+    """Make background compilation threads yield at once; half of the time was spent waiting for
+    them."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield

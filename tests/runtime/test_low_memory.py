@@ -1,5 +1,6 @@
 """With little memory left, MemoryError names the requested size, nothing hangs, and the process
-goes on when there is memory again."""
+continues when memory is available again.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ NAMED = r"MemoryError: .*got a request of [1-9]\d* bytes"
 
 
 def run(case: str, megabytes: int, warm: bool, folder: Path) -> tuple[list[str], str]:
-    """The outcomes under the limit, and the result after it."""
+    """Return the outcomes under the limit, and the result after it is lifted."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, case, str(megabytes), str(int(warm))],
         env={**os.environ, "ACCNP_CACHE_DIR": str(folder), "ACCNP_THREADS": "2"},
@@ -131,7 +132,7 @@ def test_first_compilation(case: str, megabytes: int, tmp_path: Path) -> None:
 def test_imports_for_which_python_has_no_memory(
     raised: str, room: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CPython raises errors of several classes where it has no memory to compile a module."""
+    """CPython raises errors of several classes if it has no memory to compile a module."""
     monkeypatch.setattr(forks, "has_room", lambda nbytes: room)
     monkeypatch.setattr(forks, "_modules", {})
     monkeypatch.delitem(sys.modules, "short_of_memory", raising=False)
@@ -167,7 +168,8 @@ def test_a_memory_error_of_python_gets_a_size(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_openblas_does_not_wait_for_memory(tmp_path: Path) -> None:
-    """It waits for the buffers of its threads. The kernels are on disk, so nothing is compiled."""
+    """OpenBLAS waits for the buffers of its threads. The kernels are on disk, so nothing is
+    compiled."""
     _, after = run("linalg", 2000, True, tmp_path)
     for megabytes in (20, 50, 68):
         outcomes, again = run("linalg", megabytes, False, tmp_path)

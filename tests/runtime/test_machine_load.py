@@ -1,4 +1,4 @@
-"""Figures of a busy machine are marked: the spin loops, `Load`, and what `explain` says."""
+"""Timings on a busy machine are marked: spin loops, `Load`, and the report of `explain`."""
 
 import os
 
@@ -15,7 +15,7 @@ QUIET = Load(0.01, 0.1, 2)
 
 
 def ticks(monkeypatch, *seconds):
-    """Let the clock of the spin loops move by these steps, and again."""
+    """Make the clock of the spin loops advance by these steps, repeatedly."""
     now, steps = 0.0, [0.0, *seconds]
 
     def clock():
@@ -65,7 +65,7 @@ def test_the_load_average_counts_too(average, busy):
     assert Load(0.0, average, 2).busy == busy
 
 
-def test_the_worse_of_two_loads():
+def test_the_higher_of_two_loads_counts():
     assert QUIET.worse_of(BUSY) == BUSY.worse_of(QUIET) == BUSY
     assert QUIET.worse_of(None) == QUIET
     many = Load(0.0, 9.0, 2)  # busy by its load average

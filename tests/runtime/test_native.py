@@ -1,4 +1,6 @@
-"""The hot path in C and in Python: the two behave alike, and neither loses or keeps anything."""
+"""The hot path in C and its Python fallback behave alike, and neither leaks nor loses
+references.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def native(request: pytest.FixtureRequest) -> Any:
 
 
 def run(text: str, *options: str, **environment: str) -> str:
-    """What a process prints; it has to end well and quietly."""
+    """Return the output of a process, which must end without errors and warnings."""
     done = subprocess.run(
         [sys.executable, *options, "-c", text],
         env=os.environ | environment,
@@ -77,7 +79,7 @@ def test_extension_and_fallback_have_the_same_size_classes(native: Any) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [-1, -(1 << 70), 1 << 63])
-def test_impossible_sizes(native: Any, nbytes: int) -> None:
+def test_invalid_sizes_are_rejected(native: Any, nbytes: int) -> None:
     class Pool(native.Pool):
         def _allocate(self, blocks: Any, nbytes: int) -> Any:
             assert blocks is None
@@ -156,7 +158,7 @@ assert pool.limit == 1000 and core.launches() == 0
 
 
 def uninstalled() -> Any:
-    """The extension once more, without what the package installs in it."""
+    """Return a second copy of the extension without the hooks that the package installs."""
     spec = importlib.util.spec_from_file_location("accnp._native._core", NATIVE[1].__file__)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -166,7 +168,7 @@ def uninstalled() -> Any:
 
 
 class Shrinking(list[Any]):
-    """Numbers that take all others away when they are asked for."""
+    """Numbers that remove all others when they are read."""
 
     def __index__(self) -> int:
         WORDS.clear()
@@ -330,7 +332,7 @@ def test_an_exception_in_a_function_that_a_kernel_calls_is_raised_after_it() -> 
 
 
 def test_interrupted_launch_completes_remaining_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function that takes parts may be ended by an exception between two of them."""
+    """An exception may end the function that takes parts between two of them."""
     monkeypatch.setattr(threads, "launch_parallel", lambda *_: None)
     done: list[tuple[int, int]] = []
     threads.parallel_calls(lambda a, b: done.append((a, b)), 5, 2)
@@ -387,7 +389,7 @@ def test_values_that_cannot_be_exported() -> None:
 
 
 class Part:
-    """A registered class; what flattens it does first what a test says."""
+    """A registered class whose flatten function first runs an action of the test."""
 
     act: Any = None
 
@@ -412,7 +414,7 @@ called_back = jnp.jit(lambda x, k: jnp.pure_callback(np.sin, x, x) * k)
 
 
 def matched(x: Any) -> list[Any]:
-    """Results of calls whose arguments Python functions have a part in."""
+    """Return results of calls whose arguments involve Python functions."""
     return [
         add_parts(Part(x, x, ("tag", 1))),
         add_parts(Part(x, x, ("tag", 2))),
@@ -536,7 +538,8 @@ def test_ufuncs_in_cycles_are_collected(native: Any) -> None:
 
 
 def test_buffers_in_garbage_cycles_are_freed() -> None:
-    """The collector may take apart what is in a cycle with a buffer, but not its memory."""
+    """The collector may clear a cycle that contains a buffer, but must not free the
+    memory in use."""
     for _ in range(30):
         x = jnp.zeros(100_000) + 1
         node: Any = x._node
@@ -675,7 +678,7 @@ def test_static_data_that_cannot_be_compared_are_left_to_python() -> None:
 
 @pytest.mark.skipif(not COMPILED, reason="there is no extension")
 def test_wrong_words_are_refused() -> None:
-    """All but addresses is checked when a record is given to a function."""
+    """Everything except addresses is checked when a record is passed to a function."""
     programs: list[tuple[list[int], tuple[Any, ...]]] = []
 
     def record(words: list[int], objects: tuple[Any, ...], keeps: Any) -> Any:
@@ -771,7 +774,7 @@ def test_namedtuple_children_are_items_despite_custom_iteration() -> None:
 
 
 def test_results_that_are_constants(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of equinox return one with each call, and donate no argument."""
+    """Programs of equinox return a constant with each call, and donate no argument."""
     f: Any = jnp.jit(
         lambda donated, x: (jnp.array(7), [x * 2, {"a": jnp.ones(3)}], x), donate_argnums=0
     )

@@ -1,4 +1,6 @@
-"""Pytrees in C and in Python: equal structures, leaves and errors, and nothing that is lost."""
+"""Pytrees in C and in the Python fallback: equal structures, leaves and errors, without reference
+leaks.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ LEAF: dict[str, Callable[[Any], bool] | None] = {
 
 
 def shown(x: Any) -> Any:
-    """A value that can be compared: arrays by identity, objects by their parts."""
+    """Return a value that can be compared: arrays by identity, objects by their parts."""
     if isinstance(x, Box):
         return "Box", shown(x.children), id(x.data)
     if isinstance(x, tuple | list):
@@ -179,7 +181,7 @@ def test_trees_that_change_while_they_are_walked() -> None:
 
 
 def test_incomplete_containers_are_not_visible() -> None:
-    """Code of users that looks at all objects would crash at a place without an item."""
+    """User code that looks at all objects would crash on a container with an unset item."""
 
     class Looking:
         pass

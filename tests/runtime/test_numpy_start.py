@@ -1,4 +1,4 @@
-"""How NumPy's OpenBLAS starts: without idle threads, and then with as many as usual."""
+"""NumPy's OpenBLAS starts without idle threads, and later uses the usual number."""
 
 import json
 import os
@@ -27,7 +27,8 @@ print(json.dumps([started, usual, right, same, os.environ.get("OPENBLAS_NUM_THRE
 
 
 def found_with(first, **environment):
-    """Threads after the first import, BLAS's number, whether products are right, the variable."""
+    """Return the threads after the first import, BLAS's number of threads, whether products are
+    right, and the variable."""
     names = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"}
     known = {name: value for name, value in os.environ.items() if name not in names}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM.format(first=first)]

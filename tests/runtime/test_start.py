@@ -1,4 +1,6 @@
-"""What starting costs, counted: modules imported, and what a process with kernels on disk loads."""
+"""The cost of starting, counted: imported modules, and what a process with kernels on
+disk loads.
+"""
 
 import json
 import os
@@ -22,7 +24,8 @@ print(json.dumps([new, accnp.counters()["compiles"]]))
 
 
 def modules_of(code, **environment):
-    """Modules that a program loads beside NumPy's, and how many kernels it compiles."""
+    """Return the modules that a program loads beyond NumPy's, and the number of kernels it
+    compiles."""
     command = [sys.executable, "-c", PROGRAM.format(code=code)]
     done = subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, check=True
@@ -127,7 +130,7 @@ def test_missing_extension_modules():
 
 
 def test_extension_modules_that_need_their_package_come_with_it():
-    """Cython's modules of scipy.special import the package, which imports them."""
+    """Cython modules of scipy.special import their package, which imports them."""
     code = """
 import accnp
 from accnp.forks import load_extension

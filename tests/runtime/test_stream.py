@@ -1,4 +1,4 @@
-"""Streams and threads: order, futures, stealing, errors, bounds, fork, shared chunks."""
+"""Streams and threads: order, futures, work stealing, errors, bounds, fork, shared chunks."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Arrays over the processes: what each has of them, and what they refuse."""
+"""Arrays sharded over processes: the shards of each process, and unsupported uses."""
 
 import numpy as np
 from processes.program_helpers import assert_raises

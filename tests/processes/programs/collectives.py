@@ -1,4 +1,4 @@
-"""Collectives of all dtypes, under all transformations, against NumPy."""
+"""Collectives of all dtypes, under all transformations, compared with NumPy."""
 
 import ml_dtypes
 import numpy as np

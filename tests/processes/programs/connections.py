@@ -1,4 +1,4 @@
-"""What works without the other processes, and what all of them have to agree on."""
+"""Calls that work without the other processes, and settings on which all processes must agree."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Print how gradients of functions of sharded arrays are sharded, and their values."""
+"""Print the shardings of gradients of functions of sharded arrays, and their values."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Print how results of loops and branches of sharded arrays are sharded, and their values."""
+"""Print the shardings of results of loops and branches on sharded arrays, and their values."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Print how results of mapped functions of sharded arrays are sharded, and their values."""
+"""Print the shardings of results of mapped functions of sharded arrays, and their values."""
 
 import json
 

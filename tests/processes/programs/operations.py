@@ -1,4 +1,4 @@
-"""Print how the results of operations on sharded arrays are sharded, and their values."""
+"""Print the shardings of results of operations on sharded arrays, and their values."""
 
 import json
 

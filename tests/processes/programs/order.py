@@ -1,4 +1,4 @@
-"""Each process looks at other results, or in another order: all send the same messages."""
+"""Each process reads different results, or in a different order; all send the same messages."""
 
 import numpy as np
 

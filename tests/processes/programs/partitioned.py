@@ -1,4 +1,6 @@
-"""Functions of sharded arrays, eager and in jit, against those of whole ones."""
+"""Functions of sharded arrays, eager and jitted, compared with the same functions of unsharded
+arrays.
+"""
 
 from collections.abc import Callable
 from functools import partial

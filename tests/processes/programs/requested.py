@@ -1,4 +1,4 @@
-"""Print how results with the parameter `out_sharding` are sharded, and their values."""
+"""Print the shardings of results with the parameter `out_sharding`, and their values."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Run the programs over all processes, and save what this process has of the results."""
+"""Run the programs over all processes, and save this process's shards of the results."""
 
 import pickle
 import sys

@@ -14,7 +14,7 @@ accnp.distributed.initialize()
 
 
 def whole(x: Any) -> Any:
-    """The values of an array, from all processes."""
+    """Gather the values of an array from all processes."""
     return np.asarray(x if x.is_fully_addressable else process_allgather(x, tiled=True)).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Run the programs over meshes, and save what this process has of the results."""
+"""Run the programs over meshes, and save this process's shards of the results."""
 
 import pickle
 import sys

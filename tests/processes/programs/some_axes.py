@@ -1,4 +1,4 @@
-"""`shard_map` over some axes of a mesh: processes along the others compute the same."""
+"""`shard_map` over some axes of a mesh: processes along the other axes compute the same."""
 
 import numpy as np
 from processes.program_helpers import gather
