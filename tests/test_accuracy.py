@@ -1,4 +1,6 @@
-"""The errors of the functions stay within what the page on accuracy allows (a sample)."""
+"""Errors of elementwise functions stay within the limits on the accuracy page (for a sample of
+arguments).
+"""
 
 import csv
 import re
@@ -61,8 +63,8 @@ def test_error(case, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_error_at_subnormal_numbers(dtype):
-    """Of the functions of one number that are cheap in mpmath; the table says "over" of gelu by
-    tanh."""
+    """For functions of one number that are cheap to evaluate in mpmath; the table lists the tanh
+    form of gelu as "over"."""
     over = {}
     for case in CASES:
         cheap = case.share <= 2 and case.label != "nn.gelu"
@@ -82,7 +84,8 @@ def test_table_has_every_function():
 
 
 def is_elementwise(module, name, signature):
-    """Return whether it takes floating arrays alone and gives floats of their shape."""
+    """Return whether a function takes only floating-point arrays and returns floats of
+    their shape."""
     names = re.findall(r"(?:^|, )(x|y|x1|x2|a|b|q|m)(?=,|$)", signature.split(", *")[0])
     plain = re.fullmatch(r"(x|y|x1|x2|a|b|q|m|, |/|\*, accuracy=None|\*args|out=None|where=None)*",
                          signature)  # fmt: skip
@@ -135,7 +138,7 @@ def test_every_function_is_measured():
 
 
 def test_every_argument_is_measured():
-    """A fault at one argument among those of the chunks that are looked at is found, and where."""
+    """A wrong value at one argument of the examined chunks is found, with the argument."""
     (case,) = [c for c in CASES if c.label == "exp"]
 
     def faulty(f):
@@ -151,7 +154,7 @@ def test_every_argument_is_measured():
 
 
 def test_worst_arguments_are_within_the_bars():
-    """Those on file, of all float32, each of a function of the table."""
+    """The stored worst float32 arguments, each of a function of the table."""
     cases = {case.label: case for case in CASES if one_number(case)}
     for label, places in worst_arguments().items():
         for place in places:

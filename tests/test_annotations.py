@@ -1,6 +1,7 @@
-"""Types in the compiler and the runtime: which files pyright checks strictly, and where `Any` is.
+"""Annotations in the compiler and the runtime: the files that pyright checks strictly, and the uses
+of `Any`.
 
-`pyproject.toml` names the folders that pyright checks strictly. The numbers here may only fall:
+`pyproject.toml` lists the folders that pyright checks strictly. The numbers here may only decrease:
 lower them as the code improves.
 """
 
@@ -38,7 +39,7 @@ def sources(folder):
 
 
 def annotations(tree):
-    """The annotations of all parameters and results."""
+    """Yield the annotations of all parameters and results."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parameters = node.args
@@ -54,7 +55,7 @@ def annotations(tree):
 
 
 def count_any(source):
-    """The number of parameters and results that are annotated as `Any`, and nothing else."""
+    """Return the number of parameters and results annotated as exactly `Any`."""
     texts = [ast.unparse(a) for a in annotations(ast.parse(source)) if a is not None]
     return sum(text in ("Any", "typing.Any", "'Any'") for text in texts)
 

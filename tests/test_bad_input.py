@@ -1,4 +1,6 @@
-"""Bad input: a clear error of the right class, or a quiet recovery. One case each."""
+"""Bad input raises a clear error of the right class, or is recovered from silently. There is one
+case each.
+"""
 
 import os
 import subprocess
@@ -170,7 +172,7 @@ def test_nested_call_names_the_inner_function():
 
 
 class Column:
-    """What has `__array__` and is no array, as a Series of pandas."""
+    """An object with `__array__` that is not an array, such as a pandas Series."""
 
     dtype, shape = np.dtype("float64"), (2,)
 
@@ -253,7 +255,8 @@ print(accnp.counters()["disk_hits"], accnp.counters()["compiles"])
 
 
 def run_with_cache(folder) -> tuple[int, int]:
-    """Disk hits and compiles of the program in a fresh process with this cache folder."""
+    """Return the disk hits and compiles of the program in a fresh process with this
+    cache folder."""
     environment = os.environ | {"ACCNP_CACHE_DIR": str(folder)}
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The harness: turns, ratios, the table, groups and expressions."""
+"""The benchmark harness: interleaved calls, ratios, the table, groups and expressions."""
 
 import json
 from collections import Counter
@@ -129,7 +129,7 @@ def test_markdown_has_the_same_cells():
     assert line == r"| a \| b | 1 | 4 | 0.250 | 0.50 | pass | numpy | n |"
 
 
-def test_the_best_of_several_peers_is_the_one_of_the_smallest_median():
+def test_the_fastest_peer_has_the_smallest_median():
     timings = {
         "accnp": Timing([1.0, 1.0, 1.0]),
         "numpy": Timing([2.0, 2.0, 2.0]),
@@ -204,7 +204,7 @@ def test_bandwidth_is_measured_once():
     assert bandwidth() == measured
 
 
-def test_dispatch_rows_measure_something(monkeypatch):
+def test_dispatch_rows_have_positive_times(monkeypatch):
     pytest.importorskip("jax")
     from benchmarks import rows
 

@@ -1,4 +1,4 @@
-"""All caches are bounded: memory levels off, and what is used again stays."""
+"""All caches are bounded: memory use levels off, and entries in use stay."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_pool_evicts_the_size_that_was_not_used_for_the_longest_time() -> None:
 
 @memory.needs_glibc
 def test_memory_use_is_bounded() -> None:
-    """With five times as many shapes, static values, functions and graphs as the bounds allow."""
+    """Use five times as many shapes, static values, functions and graphs as the bounds allow."""
     program = """
 import json, sys
 import numpy as np

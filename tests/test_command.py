@@ -1,4 +1,4 @@
-"""The console script `accnp`: its entry point, `--version`, `docs`, and what it refuses."""
+"""The console script `accnp`: its entry point, `--version`, `docs`, and invalid commands."""
 
 import importlib.metadata
 import subprocess
@@ -20,7 +20,7 @@ def test_the_entry_point_is_main():
     assert project["version"] == accnp.__version__
 
 
-def test_the_words_come_from_the_process_by_default(monkeypatch, capsys):
+def test_arguments_default_to_those_of_the_process(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["accnp", "--version"])
     assert command.main() == 0
     assert capsys.readouterr().out == f"accnp {accnp.__version__}\n"
@@ -50,7 +50,7 @@ def test_docs_command_prints_the_docstring(capsys):
     assert "did you mean 'scan'?" in capsys.readouterr().err
 
 
-def test_a_reader_that_stops_ends_the_command_quietly():
+def test_closed_output_pipe_ends_the_command_quietly():
     program = f"{sys.executable} -m accnp docs Array jit vmap | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.startswith("accnp.Array: class Array")

@@ -39,7 +39,7 @@ NAMES = ("softsign", "reduce_logaddexp")
 
 
 def blocks() -> list[str]:
-    """The Python blocks of the section, in order."""
+    """Return the Python blocks of the section, in order."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     (section,) = re.findall(r"^## To add an operation\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
@@ -47,7 +47,8 @@ def blocks() -> list[str]:
 
 @pytest.fixture(scope="module")
 def added() -> Iterator[SimpleNamespace]:
-    """The public functions; the ops and their cases exist during the tests of this module."""
+    """Provide the public functions; the ops and their cases exist during the tests of
+    this module."""
     element, reduction, cases, functions = blocks()
     scope: dict[str, Any] = {"real": real, "o": o, "wrap": wrap, "inexact": inexact}
     scope |= {"api_boundary": api_boundary, "ArrayLike": ArrayLike, "Array": Array}
@@ -155,7 +156,7 @@ def test_interpreter_matches_kernel_reduction_order(added: SimpleNamespace) -> N
 
 @pytest.mark.parametrize("compiler", ["llvm", "numba"])
 def test_both_back_ends_compile_the_new_op(compiler: str, tmp_path: Path) -> None:
-    """In a process of its own, since the option is read when a process starts."""
+    """Runs in a separate process, since the option is read when a process starts."""
     program = """
 import numpy as np, accnp.numpy as jnp
 from accnp.array_type import wrap

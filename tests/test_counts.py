@@ -1,7 +1,7 @@
-"""What was counted stays what it was: kernels, bytes, traces, texts, allocations of the expressions
+"""Counts equal the stored ones: kernels, bytes, traces, sources and allocations of the expressions
 of all benchmark rows, and the modules that `import accnp` loads.
 
-After a change that is meant: `python -m benchmarks.counts --only GROUP --write`.
+After an intended change, run `python -m benchmarks.counts --only GROUP --write`.
 """
 
 import subprocess
@@ -19,7 +19,8 @@ ANEW = "if this is meant: python -m benchmarks.counts --only '{}' --write"
 
 @pytest.mark.parametrize("group", registry.names())
 def test_counts_are_those_on_file(group):
-    """In a process of its own: what other tests have traced already would not be counted."""
+    """Runs in a separate process, since functions that other tests have traced would not be
+    counted."""
     pytest.importorskip("jax")
     command = [sys.executable, "-m", "benchmarks.counts", "--only", group]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The demos: the network learns, the photograph equals NumPy's, the pictures are written."""
+"""The demos: the network learns, the photograph equals NumPy's, and the images are written."""
 
 from pathlib import Path
 

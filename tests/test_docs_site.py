@@ -48,7 +48,7 @@ EXECUTED = ["from-jax", "from-numpy", "index", "installation"]
 
 
 def toctree_entries(page: str) -> list[str]:
-    """The pages that the toctrees of a page list, relative to the folder of all pages."""
+    """Return the pages that the toctrees of a page list, relative to the folder of all pages."""
     lines = [line.strip() for body in TOCTREE.findall(TEXTS[page]) for line in body.splitlines()]
     folder = PurePosixPath(page).parent
     entries = [line for line in lines if line and not line.startswith(":")]
@@ -57,13 +57,13 @@ def toctree_entries(page: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as MyST and the repository's host derive them."""
+    """Return the anchors of a page's headings, as MyST and the repository's host derive them."""
     titles = HEADING.findall(FENCE.sub("", text))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def link_targets(text: str) -> list[str]:
-    """The targets of links and pictures within the repository."""
+    """Return the targets of links and images within the repository."""
     plain = re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
     targets = re.findall(r"\]\(([^()\s]+)\)", plain)
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
@@ -97,7 +97,7 @@ def test_link_targets_exist(page: str) -> None:
 
 
 def test_external_links_are_well_formed() -> None:
-    """Links to other hosts are encrypted and complete; `make linkcheck` asks for them."""
+    """Links to other hosts use https and are complete; `make linkcheck` requests them."""
     links = [
         (page, link)
         for page, text in TEXTS.items()
@@ -111,7 +111,7 @@ def test_external_links_are_well_formed() -> None:
 
 
 def named_files(text: str) -> Iterator[tuple[str, str]]:
-    """The folders and files that a page names in backquotes, as pairs (place, name).
+    """Return the folders and files that a page names in backquotes, as pairs (folder, name).
 
     A file in a row of a table is in the folder of that row, or of an earlier one; others have "".
     """
@@ -187,7 +187,7 @@ def test_the_page_of_libraries_names_the_releases_that_are_tested() -> None:
 
 @pytest.mark.parametrize("page", COMPILER_PAGES)
 def test_pages_show_what_the_compiler_prints(page: str) -> None:
-    """Both run in `make test`, since most changes of the compiler change them."""
+    """Both pages run in `make test`, since most changes of the compiler change them."""
     check_session(page)
 
 
@@ -210,8 +210,8 @@ def check_session(page: str) -> None:
 
 @pytest.mark.usefixtures("by_llvm")
 def test_debug_logs_are_those_of_the_page(tmp_path: Path) -> None:
-    """A first and a second run at level 1, and launches at level 5, in any order: several threads
-    compile kernels."""
+    """Compare a first and a second run at level 1, and launches at level 5, in any order, because
+    several threads compile kernels."""
     text = TEXTS["seeing-inside"].split("\n## ")
     (section,) = [part for part in text if part.startswith("`ACCNP_DEBUG`")]
     (source,) = re.findall(r"```python\n(# example.py\n.*?)```", section, re.DOTALL)
@@ -231,7 +231,7 @@ def test_debug_logs_are_those_of_the_page(tmp_path: Path) -> None:
 
 
 def api_reference() -> ModuleType:
-    """The extension that writes the API reference."""
+    """Return the extension that writes the API reference."""
     spec = importlib.util.spec_from_file_location("api_reference", DOCS / "api_reference.py")
     assert spec is not None
     assert spec.loader is not None
@@ -241,7 +241,8 @@ def api_reference() -> ModuleType:
 
 
 def test_every_public_name_has_a_page() -> None:
-    """Names of modules; attributes of classes and other objects are on the page of their object."""
+    """Applies to names of modules; attributes of classes and other objects are on the page of their
+    object."""
     reference = api_reference()
     documented = reference.public_names()
     pages = {id(module): path for path, module in reference.namespaces().items()}

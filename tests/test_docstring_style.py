@@ -50,7 +50,7 @@ EMPTY = set(
 
 
 def sections(text: str) -> dict[str, str]:
-    """The sections of a docstring by title; the text before the first has the title ""."""
+    """Return the sections of a docstring by title; the text before the first has the title ""."""
     parts = _TITLE.split(text)
     bodies = {"": parts[0].strip()}
     for title, line, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -60,7 +60,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def entries(body: str) -> dict[str, tuple[str, str]]:
-    """The names of a section -> type and description; "x, y" counts as two names."""
+    """Return the names of a section with type and description; "x, y" counts as two names."""
     descriptions: dict[str, tuple[str, str]] = {}
     for item in re.split(r"\n(?=\S)", body):
         first, *rest = item.split("\n")
@@ -101,7 +101,7 @@ def is_excused(what: str, name: str) -> bool:
 
 
 def wrong_form(text: str, parts: dict[str, str]) -> list[str]:
-    """What is wrong with the summary, the titles and the blocks."""
+    """Yield problems of the summary, the titles and the blocks."""
     wrong = [f"unknown section {title}" for title in parts if title and title not in SECTIONS]
     order = [SECTIONS.index(title) for title in parts if title in SECTIONS]
     if order != sorted(order):
@@ -116,7 +116,7 @@ def wrong_form(text: str, parts: dict[str, str]) -> list[str]:
 
 
 def wrong_parameters(value: Any, body: str) -> list[str]:
-    """The parameters that are not described, and descriptions without a parameter."""
+    """Yield parameters that are not described, and descriptions without a parameter."""
     wrong, described = [], entries(body)
     for parameter in parameters(value):
         kind, description = described.get(parameter, ("", ""))
@@ -131,7 +131,7 @@ def wrong_parameters(value: Any, body: str) -> list[str]:
 
 
 def wrong_names(name: str, parts: dict[str, str]) -> list[str]:
-    """The errors and the related functions that do not exist."""
+    """Yield the errors and the related functions that do not exist."""
     home, wrong = name.rpartition(".")[0], []
     for error in entries(parts.get("Raises", "")):
         if not (hasattr(builtins, error) or hasattr(errors, error) or find(f"{home}.{error}")):
@@ -144,14 +144,14 @@ def wrong_names(name: str, parts: dict[str, str]) -> list[str]:
 
 
 def related(parts: dict[str, str]) -> list[str]:
-    """The names in the section See Also."""
+    """Return the names in the section See Also."""
     names = r"^([\w.]+(?:, [\w.]+)*)(?: :|$)"
     matches = re.findall(names, parts.get("See Also", ""), re.MULTILINE)
     return [name for line in matches for name in line.split(", ")]
 
 
 def problems(name: str) -> list[str]:
-    """What the docstring of a public name lacks."""
+    """Return what the docstring of a public name lacks."""
     value = PUBLIC.get(name) or OTHERS[name]
     text = inspect.getdoc(value) or ""
     parts = sections(text)
@@ -216,7 +216,7 @@ def test_empty_descriptions_are_found() -> None:
 
 
 def test_signatures_show_no_addresses() -> None:
-    """Defaults that stand for "not given" have a text; the rest of `help` can be read as well."""
+    """Defaults that stand for "not given" have a readable text, as has the rest of `help`."""
     made_by_calls = "example_libraries.stax."  # initializers, which are functions made by functions
     shown = []
     for name in PUBLIC:
@@ -230,7 +230,8 @@ def test_signatures_show_no_addresses() -> None:
 
 
 def test_other_documented_names_have_examples() -> None:
-    """Of the API reference: records, choices and errors that the tables of names do not list."""
+    """Applies to records, choices and errors of the API reference that the tables of names do not
+    list."""
     reference = api_reference()
     servers = {"register_subprocess", "start_server", "stop_server"}  # they would open a port
     lacking = []

@@ -1,4 +1,4 @@
-"""Docstrings contain what a caller has to know: an example, shapes, dtypes and errors.
+"""Docstrings contain what a caller must know: an example, shapes, dtypes and errors.
 
 The test covers the public functions, classes and methods of the tables of names.
 `docstring_exceptions.txt` lists exceptions: a pattern of names, what is not required, and the
@@ -48,12 +48,12 @@ TYPES = ["bool", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "flo
 
 
 def prose(text: str) -> str:
-    """A docstring without its examples."""
+    """Return a docstring without its examples."""
     return "\n".join(re.split(r"\n\s*>>> ", text)[:1])
 
 
 def silent(what: str) -> set[str]:
-    """The names whose docstrings lack a word on this."""
+    """Return the names whose docstrings contain none of the words for this topic."""
     names = set()
     for name, value in PUBLIC.items():
         text = getattr(value, "__doc__", None) or ""
@@ -63,7 +63,7 @@ def silent(what: str) -> set[str]:
 
 
 def excused(what: str) -> dict[str, set[str]]:
-    """The exceptions of this -> the names that they are about."""
+    """Return the exceptions for this topic, with the names that each applies to."""
     patterns = [p for p, whats, _ in EXCEPTIONS if what in [w.strip() for w in whats.split(",")]]
     return {p: set(fnmatch.filter(PUBLIC, p)) for p in patterns}
 
@@ -103,7 +103,7 @@ def test_docstrings_of_elementwise_functions_describe_dtypes(name: str) -> None:
 
 
 def said(text: str, dtype: str, kind: str) -> str:
-    """The dtype of a result by the words of a docstring."""
+    """Return the dtype of a result according to a docstring."""
     if "The dtype is bool" in text:
         return "bool"
     if "dtype is uint8" in text:

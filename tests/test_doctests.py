@@ -83,7 +83,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def members(value_of_name: Any) -> Iterator[tuple[str, Any]]:
-    """An object and, of a class, what it has."""
+    """Yield an object and, for a class, its members."""
     yield "", value_of_name
     if inspect.isclass(value_of_name):
         for name, value in vars(value_of_name).items():
@@ -93,7 +93,7 @@ def members(value_of_name: Any) -> Iterator[tuple[str, Any]]:
 
 
 def with_examples() -> dict[str, str]:
-    """Where an example is -> the docstring; each docstring once."""
+    """Return the docstrings with examples by location, each docstring once."""
     examples: dict[str, str] = {}
     seen: set[str] = set()
     for module in modules():
@@ -129,13 +129,13 @@ def test_example(where: str) -> None:
 
 
 def test_namespaces_have_examples() -> None:
-    """All but the distributions of `scipy.stats`, whose functions have them."""
+    """Applies to all except the distributions of `scipy.stats`, whose functions have examples."""
     bare = [name for name in NAMESPACES if ">>>" not in (find(name).__doc__ or "")]
     assert not [name for name in bare if not name.startswith("scipy.stats.")]
     assert len(NAMESPACES) > 50
 
 
 def test_functions_have_examples() -> None:
-    """Those of the namespaces that programs use most."""
+    """Applies to the namespaces that programs use most."""
     bare = {name for name in FUNCTIONS if ">>>" not in (getattr(find(name), "__doc__", "") or "")}
     assert not bare

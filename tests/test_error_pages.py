@@ -27,7 +27,7 @@ NOT_RAISED = {"JAXTypeError", "JAXIndexError", "KeyReuseError", "PendingResultWa
 
 
 def raising_example(error: type[BaseException]) -> BaseException | None:
-    """The error that the examples of a class raise first."""
+    """Return the error that the examples of a class raise first."""
     namespace: dict[str, object] = {}
     for example in doctest.DocTestParser().get_examples(error.__doc__ or ""):
         try:

@@ -1,4 +1,4 @@
-"""accnp.errors: classes, texts, hidden frames."""
+"""`accnp.errors`: classes, messages and hidden frames."""
 
 import importlib
 import inspect
@@ -74,7 +74,7 @@ def test_conversion_errors(kind, cls, builtin, words):
         assert word in text
 
 
-def test_every_kind_is_tested():
+def test_every_error_class_is_tested():
     mark = next(m for m in test_conversion_errors.pytestmark if m.name == "parametrize")
     assert sorted(case[0] for case in mark.args[1]) == sorted(errors.CONVERSION_KINDS)
 
@@ -144,7 +144,7 @@ def test_concrete_values_requested_by_rules_raise(f):
     ],
 )
 def test_an_interrupt_ends_all_traces(f, when, monkeypatch):
-    """Also where it comes as a trace begins or ends: all that followed was traced, too."""
+    """Also if it occurs as a trace begins or ends; everything after it was traced, too."""
     plain = getattr(Trace, when)
 
     def interrupted(self, *error):
@@ -244,7 +244,7 @@ def test_boundary_nests():
     assert frames(error.value) == ["test_boundary_nests", "users", "fail"]
 
 
-def test_frames_are_kept_when_asked_for():
+def test_frames_are_kept_on_request():
     with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as error:
         errors.api_boundary(library("return f()"))(fail)
     assert frames(error.value)[-3:] == ["outer", "inner", "fail"]
@@ -272,7 +272,7 @@ def test_user_line_skips_the_package():
     assert line == f"{__file__}:{number} (test_user_line_skips_the_package)"
 
 
-def test_modules_of_the_ground_floor_are_internal():
+def test_modules_of_the_lowest_layer_are_internal():
     for module in (errors, dtypes, pytree, switches):
         assert errors.is_internal(module.__file__)
     assert not errors.is_internal(numpy.__file__)
@@ -280,7 +280,7 @@ def test_modules_of_the_ground_floor_are_internal():
 
 
 def test_texts_are_completed_where_the_package_is_installed(tmp_path):
-    """Its files lie in a folder of installed packages then, as those of the user's libraries do."""
+    """Its files are then in a folder of installed packages, like those of the user's libraries."""
     place = tmp_path / "site-packages"
     place.mkdir()
     (place / "accnp").symlink_to(os.path.dirname(accnp.__file__))
@@ -339,7 +339,7 @@ def test_only_indexing_refers_to_the_documentation_of_indexing(call):
 
 @pytest.mark.parametrize("convert", [bool, float, iter, lambda x: x["a"]])
 def test_errors_of_special_methods_need_no_search_of_public_names(convert, monkeypatch):
-    """`bool(x)` took 2 ms to fail. Programs use the error to tell arrays from numbers."""
+    """`bool(x)` took 2 ms to fail. Programs use the error to distinguish arrays from numbers."""
     texts = importlib.import_module("accnp.error_texts")
     x = jnp.ones((2, 3))[0, 0] if convert is iter else jnp.ones(3)
     with pytest.raises((TypeError, ValueError, IndexError)):

@@ -1,4 +1,4 @@
-"""Every declared op, once eagerly and once under jit, against its reference.
+"""Every declared op is run once eagerly and once under `jit`, and compared with its reference.
 
 The operands are those of the first case of each op of the table (`primitives/cases.py`), or a
 program for an op that has none, because it holds programs, calls functions or exists only inside a
@@ -121,7 +121,8 @@ def solved(x: Any) -> Any:
 
 @accnp.vmap
 def chosen(x: Any) -> Any:
-    """Branches of a batch, each of which reads the rows that take it."""
+    """Return the results of the branches of a batch, each of which reads the rows that
+    select it."""
     return lax.cond(x > 0, lambda v: v * 2, lambda v: jnp.sin(v) * 0 + v, x)
 
 
@@ -130,7 +131,7 @@ def some_moved(x: Any) -> Any:
 
 
 def evaluated(f: Callable[[Any], Any], x: Any) -> Any:
-    """What the jaxpr of a function computes."""
+    """Return what the jaxpr of a function computes."""
     closed = accnp.make_jaxpr(f)(X)
     return accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
 
@@ -178,7 +179,8 @@ LEAVES = {"literal", "const", "arg", "mark"}  # whose types are given
 
 @dataclass
 class Seen:
-    """Counts how often an op is recorded: each record without a remembered type asks for it."""
+    """Count how often an op is recorded: each recording without a cached type calls the
+    infer rule."""
 
     count: int = 0
 

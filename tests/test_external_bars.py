@@ -1,4 +1,4 @@
-"""The table of `benchmarks.external`: what it measures, without its times."""
+"""The table of `benchmarks.external`: its cases and the comparison of results, without timings."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Forks of a process with threads: the child computes, whatever the threads were doing."""
+"""Forks of a process with threads: the child can compute, whatever the threads were doing."""
 
 import os
 import subprocess
@@ -181,7 +181,8 @@ def test_forked_child_computes(what):
 
 
 def test_interrupted_import_leaves_no_partial_module(tmp_path):
-    """Of Numba, say, at the first compilation: nothing was compiled in that process any more."""
+    """An interrupt while Numba was imported at the first compilation made later
+    compilations fail."""
     (tmp_path / "slow.py").write_text("parts.append(1)\ntime.sleep(0.3)\nparts.append(2)\n")
     code = """
 import builtins, signal, sys, time

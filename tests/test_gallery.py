@@ -1,5 +1,5 @@
-"""The notebooks of the gallery run, each in a fresh process with an empty cache of kernels: all of
-them in `make test-full`, a sample in `make test`.
+"""The notebooks of the gallery run, each in a fresh process with an empty kernel cache: all of them
+in `make test-full`, a sample in `make test`.
 
 Their assertions check the results: energies, accuracies, prices. `make docs` executes them as well.
 """
@@ -31,8 +31,9 @@ def test_the_index_lists_every_notebook_once() -> None:
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_form(name: str) -> None:
-    """A title, an introduction of two paragraphs, assertions, pictures with labels, and links."""
+def test_notebooks_have_the_required_parts(name: str) -> None:
+    """A notebook has a title, an introduction of two paragraphs, assertions, figures with labels,
+    and links."""
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     head, title, body = re.split(r"^# (.+)\n\n", text, maxsplit=1, flags=re.MULTILINE)
     assert "format_name: myst" in head
@@ -55,7 +56,7 @@ def test_unknown_names_are_listed() -> None:
 
 
 def test_code_is_formatted(tmp_path: Path) -> None:
-    """Code cells have the repository's format; a semicolon at the end hides the last value."""
+    """Code cells follow the repository's format; a semicolon at the end hides the last value."""
     for name in NOTEBOOKS:
         text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
         cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The page on arrays larger than memory: its programs run, with Dask and with cubed."""
+"""The programs on the page about arrays larger than memory run, with Dask and with cubed."""
 
 from __future__ import annotations
 

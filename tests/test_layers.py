@@ -1,4 +1,4 @@
-"""The arrows between our files: imports run down the ranks of docs/architecture.md, never up."""
+"""Dependencies between our files: imports only go down the layers of docs/architecture.md."""
 
 import ast
 import importlib
@@ -35,7 +35,7 @@ COMPILERS = {
 
 
 def part_of(module):
-    """The folder or top module of `accnp.x.y`: x."""
+    """Return the folder or top-level module of `accnp.x.y`, which is x."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -50,7 +50,7 @@ def module_name(path, root):
 
 
 def imported(node, module):
-    """The modules that an import statement names, absolute."""
+    """Return the modules that an import statement names, as absolute names."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if node.level:
@@ -63,7 +63,8 @@ def imported(node, module):
 
 
 def loaded_by_name(tree):
-    """Modules that calls of `imported` and `import_module` name, with the line of each."""
+    """Return the modules that calls of `imported` and `import_module` name, with the
+    line of each."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             function = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -73,7 +74,7 @@ def loaded_by_name(tree):
 
 
 def inside_functions(tree):
-    """Import statements inside functions."""
+    """Return the import statements inside functions."""
     for outer in ast.walk(tree):
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             for node in ast.walk(outer):
@@ -82,7 +83,7 @@ def inside_functions(tree):
 
 
 def type_checking_only(tree):
-    """Import statements under `if TYPE_CHECKING:`, which never run."""
+    """Return the import statements under `if TYPE_CHECKING:`, which never run."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for inner in node.body:
@@ -92,13 +93,13 @@ def type_checking_only(tree):
 
 
 def may_import(top, path, root):
-    """Return whether a file may import a package of other authors."""
+    """Return whether a file may import a third-party package."""
     place = path.relative_to(root).as_posix()
     return place.startswith(COMPILERS.get(top, ("",)))
 
 
 def problems(path, root):  # noqa: C901
-    """All breaches in one file, as texts."""
+    """Return all violations in one file, as messages."""
     module = module_name(path, root)
     part = part_of(module)
     source = path.read_text()
@@ -150,13 +151,15 @@ def test_layers(path):
 
 
 def public_folder(name):
-    """The folder of a module of the public layer, without `accnp.`; None for others."""
+    """Return the folder of a module of the public layer, without `accnp.`, or None for other
+    modules."""
     parts = name.split(".")[1:-1]
     return ".".join(parts) if parts and rank(parts[0]) == PUBLIC else None
 
 
 def folder_imports():
-    """The folders of the public layer, each with those that its modules import, also by name."""
+    """Return, for each folder of the public layer, the folders that its modules import, including
+    by name."""
     known = {module_name(path, PACKAGE) for path in FILES if path.name != "__init__.py"}
     imports = {}
     for path in FILES:
@@ -288,7 +291,7 @@ def test_allowed_imports_pass(tmp_path, place, source):
 
 
 def attributes_by_name(tree):
-    """Modules that are loaded by name, with the attributes that are read from them and the line."""
+    """Return modules that are loaded by name, with the attributes read from them and the line."""
     functions = ("imported", "import_module")
 
     def loaded(node):
@@ -312,7 +315,7 @@ def attributes_by_name(tree):
 
 
 def test_attributes_of_modules_that_are_loaded_by_name_exist():
-    """Neither pyright nor ruff reads these names, so that a renamed function is missed."""
+    """Neither pyright nor ruff checks these names, so they would miss a renamed function."""
     missing, count = [], 0
     for path in sorted(PACKAGE.rglob("*.py")):
         for line, module, name in attributes_by_name(ast.parse(path.read_text())):

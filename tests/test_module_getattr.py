@@ -46,7 +46,7 @@ def test_similar_names_are_looked_up_when_an_error_is_printed() -> None:
 
 
 def test_no_removed_name_is_that_of_a_module() -> None:
-    """A module is imported, and not replaced by what a removed name stands for."""
+    """The name must import the module, and not return the replacement of a removed name."""
     for name in REMOVED_NAMES:
         package, _, last = name.rpartition(".")
         loaded = sys.modules.get(package)

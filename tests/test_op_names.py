@@ -1,4 +1,4 @@
-"""No module branches on the name of an op, except where files or tables contain names."""
+"""No module branches on the name of an op, except in files that are listed here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_op_name(x: ast.AST | None) -> bool:
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a module or function, without those of functions in it."""
+    """Return the nodes of a module or function, without those of nested functions."""
     stack = [*ast.iter_child_nodes(scope)]
     while stack:
         node = stack.pop()
@@ -43,7 +43,7 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def variables_with_names(nodes: list[ast.AST]) -> set[str]:
-    """The variables to which the name of an op is assigned."""
+    """Return the variables to which the name of an op is assigned."""
     variables: set[str] = set()
     for n in nodes:
         if isinstance(n, ast.NamedExpr) and is_op_name(n.value):
@@ -57,7 +57,7 @@ def variables_with_names(nodes: list[ast.AST]) -> set[str]:
 
 
 def name_tests(tree: ast.Module) -> Iterator[int]:
-    """The lines where a module branches on, or looks up, the name of an op."""
+    """Yield the lines where a module branches on, or looks up, the name of an op."""
     for scope in (tree, *[n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS)]):
         nodes = [*own_nodes(scope)]
         variables = variables_with_names(nodes)
@@ -98,7 +98,7 @@ def test_passes_do_not_test_for_the_names_of_ops() -> None:
 
 
 def test_the_runtime_knows_no_collective_by_its_name() -> None:
-    """How a collective is sent is a field of its declaration."""
+    """The declaration of a collective has a field that says how it is sent."""
     names = {name for name, op in OPS.whole().items() if op.collective is not None}
     for path in sorted((PACKAGE / "runtime").glob("*.py")):
         words = [n.value for n in ast.walk(ast.parse(path.read_text())) if type(n) is ast.Constant]

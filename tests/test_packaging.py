@@ -1,4 +1,6 @@
-"""What is built for users, and the program that tests it on several platforms (`ci/matrix`)."""
+"""The packages built for users, and the program that tests them on several platforms
+(`ci/matrix`).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def test_parts_are_skipped_with_a_reason(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_bytecode_is_part_of_the_package(tmp_path: Path) -> None:
-    """Installers other than pip do not write it, and times of files in wheels are not kept."""
+    """Installers other than pip do not write bytecode, and wheels do not keep file times."""
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path)],
         cwd=ROOT,

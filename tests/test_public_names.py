@@ -1,4 +1,6 @@
-"""Public names and ops are found on first use in generated tables, which agree with the sources."""
+"""Public names and ops are found on first use through generated tables, which must agree with the
+sources.
+"""
 
 import importlib
 import subprocess

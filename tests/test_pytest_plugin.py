@@ -1,4 +1,5 @@
-"""The pytest plugin: waiting, counts, warnings, cold caches, comparisons, and what it costs others.
+"""The pytest plugin: waiting for results, counts, warnings, cold caches, comparisons, and its cost
+for other test suites.
 
 Each suite runs in a process of its own, as users' suites do.
 """
@@ -29,7 +30,8 @@ X = jnp.ones((50, 50)).block_until_ready()
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs pytest on a suite of one file in a new process; returns its result and its output."""
+    """Return a function that runs pytest on a one-file suite in a new process and returns its
+    result and its output."""
 
     def run(source, *words, head=HEAD, named=True, ini=""):
         known = [str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -147,7 +149,7 @@ def test_compare(accnp_compare):
 """
 
 
-def test_a_suite(run, pytester, monkeypatch):
+def test_benchmarks_are_counted_and_compared(run, pytester, monkeypatch):
     monkeypatch.setenv("ACCNP_CACHE_DIR", str(pytester.mkdir("cache")))
     done, output = run(SUITE, "--benchmark-json=out.json", *FAST)
     done.assert_outcomes(passed=17, warnings=2)
@@ -262,7 +264,7 @@ def test_cold(accnp_cold):
 
 
 def test_plugin_does_not_import_accnp(run, pytester, monkeypatch):
-    """By the entry point, as pytest loads plugins of installed packages."""
+    """The plugin is loaded by its entry point, as pytest loads plugins of installed packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     ((group, entries),) = project["entry-points"].items()
     metadata = pytester.mkdir("pretended-1.0.dist-info")

@@ -1,4 +1,6 @@
-"""The examples in README.md run as they stand, its links exist, and its figures show the data."""
+"""The examples in README.md run as printed, its links exist, and its figures agree with
+the data.
+"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Defects found by writing ordinary programs; each test shows the behaviour that was missing."""
+"""Defects found by writing ordinary programs. Each test shows the behavior that was missing."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def test_clear_caches_gives_free_memory_back() -> None:
 
 
 def test_derivatives_of_a_known_branch_are_those_of_a_traced_one() -> None:
-    """Parts of a cotangent within the branch are added up first, however it was chosen."""
+    """Contributions to a cotangent within the branch are summed first, however the branch was
+    selected."""
 
     def f(i, x):
         y = jnp.lax.switch(i, [jnp.sin, lambda v: v * v + jnp.exp(v) * v - v, jnp.tanh], x)

@@ -1,4 +1,4 @@
-"""The layout of sources, where ruff leaves a choice."""
+"""Checks of the source layout where ruff allows alternatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDERS = ("accnp", "benchmarks", "demos", "pytest_accnp")
 
 
 def long_lists(source: str) -> list[int]:
-    """The lines of lists in `__all__` and `__slots__` that have one name to a line."""
+    """Return the lines of lists in `__all__` and `__slots__` that have one name per line."""
     line_numbers = []
     for n in ast.walk(ast.parse(source)):
         if not isinstance(n, ast.Assign) or not isinstance(n.value, ast.List | ast.Tuple):
@@ -26,7 +26,7 @@ def long_lists(source: str) -> list[int]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_lists_of_names_have_several_to_a_line(folder: str) -> None:
-    """Write `# fmt: skip` after the bracket: ruff would put each name on a line of its own."""
+    """Write `# fmt: skip` after the bracket; otherwise ruff puts each name on a line of its own."""
     for path in sorted((ROOT / folder).rglob("*.py")):
         source = path.read_text()
         if "__all__" in source or "__slots__" in source:

@@ -1,4 +1,4 @@
-"""The examples of docs/timing.md run as they stand, the suite with the pytest plugin."""
+"""The examples in docs/timing.md run as printed, including the suite with the pytest plugin."""
 
 import os
 import re

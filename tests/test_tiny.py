@@ -1,4 +1,4 @@
-"""About twenty cases from end to end, in a few seconds: run them before each commit."""
+"""About twenty end-to-end cases that take a few seconds: run them before each commit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tracebacks show the user's lines and none of the package's, whatever the user called."""
+"""Tracebacks show the user's lines and no internal frames, whichever function the user called."""
 
 import importlib
 import traceback
@@ -108,7 +108,7 @@ REFUSED = {
 
 
 def shown(error):
-    """The files of all frames that Python prints for an error, its causes among them."""
+    """Return the files of all frames that Python prints for an error and its causes."""
     files = []
     while error is not None:
         files += [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
@@ -117,7 +117,7 @@ def shown(error):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_error_of_the_users_shows_the_users_lines(name):
+def test_user_error_shows_only_user_lines(name):
     with pytest.raises(KeyError, match="user's own") as error:
         CALLS[name]()
     files = shown(error.value)
@@ -126,7 +126,7 @@ def test_an_error_of_the_users_shows_the_users_lines(name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_shows_the_users_lines(name):
+def test_accnp_error_shows_only_user_lines(name):
     with pytest.raises(Exception, match=r"\w") as error:
         REFUSED[name]()
     assert [file for file in shown(error.value) if errors.is_internal(file)] == []
@@ -210,7 +210,7 @@ PLAIN = {
 
 
 def test_every_public_function_is_a_boundary():
-    """A new function needs `@api_boundary`; where 0.1 us count, its own `hide_frames`."""
+    """A new function needs `@api_boundary`, or its own `hide_frames` where 0.1 us matter."""
     wrapped = errors.api_boundary(bad).__code__
     without = []
     for module in [importlib.import_module(f"accnp.{m}".rstrip(".")) for m in MODULES]:
@@ -225,7 +225,7 @@ def test_every_public_function_is_a_boundary():
 
 
 def test_callable_objects_may_have_an_attribute_func():
-    """Such as the means of tinygp: it is no partial's."""
+    """The means of tinygp have such an attribute, but they are not `partial` objects."""
 
     class Mean:
         func = None

@@ -1,4 +1,4 @@
-"""Warnings name the line of the user's program, however many functions of accnp lie between."""
+"""Warnings name the line of the user's program, however many frames of accnp lie in between."""
 
 import ast
 import sys
@@ -17,8 +17,8 @@ PACKAGE = Path(errors.PACKAGE_DIR)
 X = np.ones((3, 4), np.float32)
 
 
-def test_the_package_warns_in_one_way():
-    """A `stacklevel` would depend on who calls the function that warns."""
+def test_warnings_are_issued_by_one_function_only():
+    """A `stacklevel` would depend on the callers of the function that warns."""
     calls = [
         f"{file.relative_to(PACKAGE)}:{n.lineno}"
         for file in PACKAGE.rglob("*.py")

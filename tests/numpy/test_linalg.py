@@ -265,8 +265,8 @@ def test_pivots_out_of_range_are_ignored(size: int) -> None:
 
 @pytest.mark.parametrize("large", [1.0, 1e10, 1e30])
 def test_tridiagonal_pivots_that_are_perturbed(large):
-    """Zero and subnormal pivots are perturbed, those next to a large element are not. Each equation
-    is independent."""
+    """Only zero and subnormal pivots are perturbed, whatever the size of the others; the equations
+    are independent."""
     none = np.zeros(4, np.float32)
     d = np.array([-1, large, 0, -1e-40], np.float32)
     b = np.array([[1], [2], [1], [1]], np.float32)

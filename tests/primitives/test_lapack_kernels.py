@@ -108,7 +108,7 @@ def test_complex_systems_and_factors(case, params, conjugate):
 
 @pytest.mark.parametrize("n", [33, 70])
 def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
-    """Very large real matrices are also passed to LAPACK; this test covers the others."""
+    """Only very large real matrices are passed to LAPACK; the test lowers the limit to 20."""
     monkeypatch.setattr(small_matrices, "LARGE", 20)
     rng = np.random.default_rng(n)
     for dtype in ("f4", "c8", "f8"):

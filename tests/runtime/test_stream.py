@@ -21,7 +21,7 @@ from accnp.runtime.threads import parallel_run
 
 
 def blocked(stream: Stream) -> threading.Event:
-    """Keep the worker busy until the event is set; returns when it is."""
+    """Keep the worker busy until the event is set; return the event once the worker is busy."""
     gate, begun = threading.Event(), threading.Event()
     stream.submit(lambda: (begun.set(), gate.wait(30)))
     assert begun.wait(30)
@@ -306,8 +306,10 @@ def test_helpers_avoid_the_cpu_of_the_caller():
 
 
 def test_interrupt_is_raised_in_the_thread_that_runs_the_task():
-    """Ctrl-C while the main thread runs a task that somebody else wants, as eager loops do: it was
-    kept as that task's error, and the loop went on."""
+    """Ctrl-C while the main thread runs a task that another thread waits for, as eager loops do.
+
+    The interrupt was stored as the task's error, and the loop went on.
+    """
     stream = Stream()
     stream._worker = threading.current_thread()
 
@@ -376,15 +378,16 @@ def test_control_c_ends_a_program(what, after):
     assert text.decode().splitlines()[-1] == "KeyboardInterrupt"
 
 
-def test_a_text_evaluated_at_exit_does_not_hide_an_interrupt():
-    """As Numba does in a compilation that another thread has under way; the exit code was 1."""
+def test_source_evaluated_at_exit_does_not_hide_an_interrupt():
+    """Numba evaluates source at exit if another thread is compiling; the exit code was 1."""
     code = "import accnp, atexit; atexit.register(lambda: eval('1')); raise KeyboardInterrupt"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == -signal.SIGINT, done.stderr
 
 
 def test_a_second_interrupt_at_exit_ends_the_process():
-    """The first is caught; the exit waits for the loop. The interpreter came down around it."""
+    """The first interrupt is caught and the exit waits for the loop; the second must not tear down
+    the interpreter under it."""
     code = (
         "import accnp, accnp.numpy as jnp, signal, sys, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -1,4 +1,6 @@
-"""One number of threads: for kernels, for work on the stream, for BLAS; and it never shows."""
+"""One number of threads applies to kernels, tasks on the stream and BLAS, and results do not depend
+on it.
+"""
 
 import threading
 import time
@@ -26,7 +28,7 @@ def blas_threads():
 
 
 def helpers_seconds():
-    """CPU time of the helper threads until now."""
+    """Return the CPU time used by the helper threads."""
     return sum(
         time.clock_gettime(time.pthread_getcpuclockid(t.ident))
         for t in threading.enumerate()
@@ -51,7 +53,7 @@ def test_one_thread_means_no_helpers():
     assert helpers_seconds() - before < 0.002
 
 
-def test_helpers_that_sleep_are_woken():
+def test_sleeping_helpers_are_woken():
     x = jnp.linspace(0.0, 1.0, 1_000_000).block_until_ready()
     with jnp.threads(2):
         work(x).block_until_ready()
@@ -203,7 +205,7 @@ def test_results_do_not_depend_on_thread_count(name):
 
 
 @pytest.mark.parametrize("bad", [0, -2, "none"])
-def test_bad_numbers(bad):
+def test_invalid_thread_counts_are_rejected(bad):
     with pytest.raises(ValueError, match="threads cannot be set"), jnp.threads(bad):
         pass
     with pytest.raises(ValueError, match="threads cannot be set"):

@@ -1,5 +1,6 @@
-"""Sharing a kernel: parts with counters of their own, brief launches, helpers without a
-processor."""
+"""Sharing a kernel among threads: partitions with a counter per part, short launches, and helper
+threads that are preempted.
+"""
 
 import ctypes
 import os
@@ -53,7 +54,7 @@ def test_every_index_runs_for_any_partition(number):
 
 
 def asleep():
-    """Wait until no helper looks for work."""
+    """Wait until no helper thread spins for work."""
     for _ in range(1000):
         if threads._thread_pool.asleep == threads._thread_pool.helpers:
             return True
@@ -151,7 +152,7 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
 
 @pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
 def test_long_launches_of_loops_never_stall():
-    """The thread that shares a long launch may wait for a helper's last chunk, and still gains."""
+    """The calling thread may wait for a helper's last chunk and still be faster."""
     f = jnp.jit(
         lambda x: jnp.lax.fori_loop(0, 100, lambda _, y: jnp.sin(jnp.exp(jnp.tanh(y.T))), x)
     )
@@ -174,8 +175,10 @@ def test_long_launches_of_loops_never_stall():
 
 @pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
 def test_launches_outside_of_loops_do_not_back_off():
-    """After a stall, 128 launches or more of loops run on one thread. Other launches counted too,
-    so that a training step with convolutions took 1.2 of the time."""
+    """After a stall, at least the next 128 launches of loops run on one thread.
+
+    Other launches counted too, which made a training step with convolutions take 1.2 times as long.
+    """
     f = jnp.jit(lambda x: jnp.sin(jnp.exp(jnp.tanh(x))).sum(axis=1))
     x = jnp.ones((1000, 2000))
     with use_threads(2):

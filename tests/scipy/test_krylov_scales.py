@@ -1,4 +1,4 @@
-"""Iterative solvers: solutions and derivatives do not depend on the scales of the system."""
+"""Iterative solvers: solutions and derivatives do not depend on the scale of the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minima against SciPy, in double precision, and where line searches must turn back."""
+"""`minimize` compared with SciPy in float64, also where line searches must backtrack."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_minimize_matches_scipy(function, start, method):
         assert float(np.max(np.abs(result.jac))) < 1e-5
 
 
-def test_a_better_inverse_hessian_for_more_steps():
+def test_bfgs_approximates_the_inverse_hessian():
     with accnp.enable_x64(True):
         result = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
         exact = np.linalg.inv(np.asarray(accnp.hessian(rosenbrock)(result.x)))
@@ -85,6 +85,6 @@ def test_units_of_values_and_positions_do_not_matter(method, dtype):
 
 
 @pytest.mark.parametrize("start", [0.0, 1e-30, -1e-10])
-def test_a_start_close_to_zero_is_no_unit(start):
+def test_start_close_to_zero_does_not_set_the_scale(start):
     out = minimize(rosenbrock, jnp.full(2, start), method="BFGS")
     np.testing.assert_allclose(out.x, [1, 1], rtol=1e-3)

@@ -1,4 +1,6 @@
-"""Special functions against SciPy in both precisions, and their derivatives against differences."""
+"""Special functions compared with SciPy in float32 and float64, and their derivatives with finite
+differences.
+"""
 
 import mpmath
 import numpy as np
@@ -138,7 +140,7 @@ def test_two_results():
 
 
 def test_fresnel_integrals_of_large_numbers():
-    """SciPy's are hundreds of ulp off there."""
+    """Compared with mpmath; SciPy's errors are hundreds of ulp there."""
     x = np.concatenate([np.linspace(4.5, 6, 40), np.geomspace(6, 1e17, 80)]).reshape(12, 10)
     x[::2] *= -1
     with accnp.enable_x64(True):
@@ -174,7 +176,7 @@ def test_wofz_and_bessel_functions():
 
 
 def test_incomplete_gamma_by_its_first_operand():
-    """Against high precision, on both sides of where the series ends."""
+    """Compared with mpmath on both sides of the limit of the series."""
     import mpmath
 
     points = [(0.5, 0.3), (3.0, 10.0), (30.0, 20.0), (100.0, 150.0), (0.02, 3.0), (5.0, 5.0)]
@@ -195,7 +197,7 @@ def test_incomplete_gamma_by_its_first_operand():
     ("a", "places"), [(1.9e4, 1), (2.1e4, -3), (1e6, -0.5), (1e6, 4), (1e12, -2)]
 )
 def test_derivatives_of_large_gamma_samples(a, places):
-    """By an integral of high precision: the series took more terms than it may (5 % off)."""
+    """Compared with an integral in high precision; the series was cut off too early (5 % error)."""
     import mpmath
 
     x, at = a + places * a**0.5, mpmath.mpf(a)
@@ -253,7 +255,7 @@ def test_odd_functions_keep_the_sign_of_zero(name):
 
 
 def test_box_cox_where_one_and_x_round_to_one():
-    """All of x is what the rounding of 1 + x drops, and the power makes it count."""
+    """Rounding 1 + x loses all of x, which the power makes significant."""
     x, by = np.array([1e-20, 1e-10, 1e-10, -1e-9]), np.array([1e21, 5e10, -5e10, 3e10])
     with accnp.enable_x64():
         actual = np.asarray(special.boxcox1p(jnp.asarray(x), jnp.asarray(by)))
@@ -270,7 +272,8 @@ def test_digamma_where_positive_and_negative_terms_would_cancel():
 
 
 def test_gammaln_below_zero():
-    """Within a fraction of 2^-52 where it is small, of its value where it is not."""
+    """The absolute error is a fraction of 2^-52 where the value is small; otherwise the relative
+    error is."""
     x = np.concatenate([-np.linspace(2.003, 12.003, 101), [-1e-300, -1e-320, -0.3, -45.03, 3e200]])
     with accnp.enable_x64(True):
         actual = np.asarray(special.gammaln(jnp.array(x)))
@@ -311,7 +314,7 @@ ENDS = [0.0, -0.0, INF, -INF, np.nan, 1e300, -1e300, 713.0, -713.0, 8.0, -26.6, 
 
 
 @pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e", "dawsn", "erfcx", "log_ndtr", "ndtri"])
-def test_ends_of_functions_that_are_vector_code(name):
+def test_vectorized_functions_at_the_ends_of_their_domains(name):
     x = np.array([0.0, -0.0, 1.0, 5e-324, 1 - 2**-53, -1.0, 2.0] if name == "ndtri" else ENDS)
     exact = {
         "i0": {713.0: 6.70513e307, -713.0: 6.70513e307},
@@ -385,7 +388,8 @@ def test_lists_and_weak_types_as_jax():
 
 
 def test_derivatives_of_kummers_function_by_parameters():
-    """Beside mpmath: series of both kinds, poles, a that ends them, and large x of both signs."""
+    """Compared with mpmath: both series, poles, values of a that end the series, and large x of
+    both signs."""
     rng = np.random.default_rng(3)
     a, b = rng.uniform(-4, 6, 60), rng.uniform(0.2, 8, 60)
     a[::5], b[::7] = np.round(a[::5]), np.maximum(1, np.round(b[::7]))
@@ -406,7 +410,8 @@ def test_derivatives_of_kummers_function_by_parameters():
 
 
 def test_derivatives_of_gausss_function_by_parameters():
-    """Beside mpmath: on both sides of 0, near and at 1, far below 0, polynomials; then by x."""
+    """Compared with mpmath: on both sides of 0, near and at 1, far below 0, for polynomials; and
+    with respect to x."""
     rng = np.random.default_rng(5)
     a, b, c = rng.uniform(-4, 6, 60), rng.uniform(-4, 6, 60), rng.uniform(0.2, 8, 60)
     a[::5], c[::7] = np.round(a[::5]), np.maximum(1, np.round(c[::7]))
@@ -440,7 +445,8 @@ def test_negative_orders_are_refused():
 
 
 def test_zeta_and_polygamma():
-    """Beside mpmath in both precisions: right of 0 (large operands, too), and left of it."""
+    """Compared with mpmath in float32 and float64, for positive operands (including large ones) and
+    negative ones."""
     s = np.array([1.01, 1.5, 2, 5, 17.25, 40, 70, 3, 2.5, 1.1, 6])
     q = np.array([0.5, 0.02, 1, 30, 2.5, 0.7, 900, 1e4, 0.3, 7, 12])
     x = np.array([0.1, 1, 2.5, 30, -0.5, -2.25, -9.9, -30.5, -1e-9, -0.999])
@@ -465,7 +471,8 @@ def test_zeta_and_polygamma():
 
 
 def test_derivatives_of_zeta_by_the_order():
-    """Beside mpmath, both orders; near 1, of large orders, of halves."""
+    """Compared with mpmath for both orders of differentiation: near 1, for large orders, and in
+    half precision."""
     s = np.array([1.01, 1.5, 2, 5, 17, 40, 100, 1e4])
     q = np.array([0.5, 0.02, 1, 30, 2.5, 0.7, 1.5, 1])
     for dtype, rtol in ((np.float32, 4e-6), (np.float64, 1e-13)):
@@ -512,7 +519,8 @@ def test_the_hessian_of_a_poisson_density_at_zero():
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 4e-6), (np.float64, 1e-14)])
 def test_second_derivative_of_log_ndtr(dtype, rtol):
-    """-h (x + h) with h the density over the law: the sum cancels where both are large."""
+    """It is -h (x + h), where h is the density divided by the distribution function; the sum
+    cancels if both are large."""
     points = [5.0, 0.5, -3.0, -5.9, -6.1, -12.0, -100.0, -1e3]
     with mpmath.workdps(60):
         h = [mpmath.npdf(x) / mpmath.ncdf(x) for x in points]
@@ -526,7 +534,7 @@ def test_second_derivative_of_log_ndtr(dtype, rtol):
 
 @pytest.mark.parametrize(("name", "singular"), [("xlogy", 0.0), ("xlog1py", -1.0)])
 def test_mixed_derivative_of_xlogy_at_two_singular_points(name: str, singular: float) -> None:
-    """It is 1 / y, infinite at 0, also where x is 0 and the first derivative by y is 0 / 0."""
+    """It is 1 / y, infinite at y = 0, even at x = 0, where the first derivative in y is 0 / 0."""
     f = getattr(special, name)
     both = lambda v: f(v[0], v[1])  # noqa: E731
     at = jnp.array([0.0, singular])

@@ -1,4 +1,4 @@
-"""Distributions and statistics against SciPy, in double precision."""
+"""Distributions and statistics compared with SciPy in float64."""
 
 import inspect
 import math
@@ -56,7 +56,7 @@ NONE = {
 
 @pytest.mark.parametrize("name", sorted({*NONE, "expon", "gumbel_l", "gumbel_r", "truncnorm"}))
 def test_invalid_parameters_give_nan(name):
-    """nan on every side of the support, also for infinity over infinity."""
+    """The result is nan on every side of the support, also for infinity divided by infinity."""
     points, shapes, keywords = CASES[name]
     points = np.array([-np.inf, *points, np.inf])
     rows = [[*shapes[:i], v, *shapes[i + 1 :], 1.0] for i in range(len(shapes))
@@ -80,14 +80,14 @@ def test_numbers_that_are_not_whole_have_no_probability():
 
 
 def test_derivatives_at_the_ends_of_truncated_numbers():
-    """None, as jax has it: they were nan, of the logarithm of 0."""
+    """They are 0, as in JAX; they were nan because of the logarithm of 0."""
     t = stats.truncnorm
     for f, end in ((t.cdf, 0.5), (t.logcdf, 0.5), (t.sf, -1.0), (t.logsf, -1.0)):
         assert accnp.grad(f, (0, 1, 2))(end, -1.0, 0.5) == (0, 0, 0)
 
 
 def test_extreme_distribution_parameters():
-    """Differences of large logarithms, and the slope where a scaled function has a kink."""
+    """Differences of large logarithms, and the derivative at a kink of a scaled function."""
     df = np.array([11.0, 23.9, 24.1, 300.0, 4e9])
     actual = stats.t.logpdf(jnp.float32(1.3), df.astype("f4"))
     np.testing.assert_allclose(actual, scipy.stats.t.logpdf(1.3, df), rtol=3e-6)
@@ -98,7 +98,8 @@ def test_extreme_distribution_parameters():
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_against_scipy(name, inverse):
-    """All functions of a distribution as one program: values, slopes without nan, types."""
+    """All functions of a distribution as one program: values, derivatives without nan,
+    and types."""
     points, shapes, keywords = CASES[name]
     points = UNIT if inverse else points
     known = getattr(stats, name)
@@ -294,7 +295,7 @@ def test_derivatives_at_zero_are_those_of_the_density():
 
 
 def test_the_exponential_distribution_far_out():
-    """Beside 1 and beyond it, logarithms keep their digits."""
+    """Logarithms stay accurate near 1 and beyond."""
     x = np.float32([1e-4, 0.9, 1.1, 20, 60])
     actual = np.asarray(stats.expon.logcdf(x))
     np.testing.assert_allclose(actual, scipy.stats.expon.logcdf(x.astype("f8")), rtol=1e-6)
@@ -439,8 +440,8 @@ WEAK = [
 
 
 @pytest.mark.parametrize("name", WEAK)
-def test_which_results_are_weak(name):
-    """Python's numbers (w), beside weak (W) and strong (i: promoted as weak) arrays with axes."""
+def test_weak_types_of_results(name):
+    """Python numbers (w), with weak (W) and strong (i: promoted as weak) arrays that have axes."""
     module, function = name.split(".")
     parameters = inspect.signature(getattr(getattr(jax.scipy.stats, module), function)).parameters
     n = sum(p != "allow_singular" for p in parameters)
@@ -466,7 +467,7 @@ def test_which_results_are_weak(name):
 
 
 def test_integers_of_any_size():
-    """They are numbers of the floating dtype of the result, as in jax."""
+    """Integers are converted to the floating-point dtype of the result, as in JAX."""
     for x in (5, np.uint32(5), np.array([5], np.uint32), np.array([5], np.int8), 2.0):
         for loc in (4294967295, -(2**40), 10**15):
 
@@ -492,7 +493,7 @@ UNCHECKED |= {"logistic": "cdf sf", "expon": "pdf cdf", "gamma": "pdf", "poisson
 
 @pytest.mark.parametrize("name", UNCHECKED)
 def test_docstrings_say_what_a_negative_scale_gives(name):
-    """Nan, as in SciPy, or the number that jax gives."""
+    """The documented result is nan, as in SciPy, or the number that JAX returns."""
     for key in UNCHECKED[name].split():
         f, theirs = getattr(getattr(stats, name), key), getattr(jax.scipy.stats, name)
         shapes = {"t": [2.0], "gamma": [2.0]}.get(name, [])

@@ -1,8 +1,8 @@
 """Run a seed program as written, with only its imports changed.
 
-`ours` and `theirs` take the name of a file in `programs/` (with the source as its authors wrote
-it), and return a `Run` with the printed output, the global names and the exception that ended it.
-Notebook timing lines (`%timeit expression`) evaluate the expression once.
+`ours` and `theirs` take the name of a file in `programs/`, which contains the source as its authors
+wrote it. They return a `Run` with the printed output, the global names and the exception that ended
+it. Notebook timing lines (`%timeit expression`) evaluate the expression once.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ MAGIC = (r"^%time(it)?( -\w+)* ", "")
 
 @dataclass
 class Run:
-    """What a program did."""
+    """The outcome of a program: its output, its global names and its exception."""
 
     path: Path
     output: str
@@ -34,13 +34,13 @@ class Run:
     error: Exception | None
 
     def line_of(self, text: str) -> int:
-        """The number of the first line that holds `text`."""
+        """Return the number of the first line that contains `text`."""
         lines = self.path.read_text(encoding="utf-8").splitlines()
         return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
 def execute(name: str, library: str) -> Run:
-    """Run one program on "accnp" or on "jax"."""
+    """Run one program with "accnp" or "jax"."""
     path = PROGRAMS / f"{name}.py"
     source = path.read_text(encoding="utf-8")
     changes = [MAGIC, *IMPORTS] if library == "accnp" else [MAGIC]
@@ -58,12 +58,12 @@ def execute(name: str, library: str) -> Run:
 
 @pytest.fixture
 def ours() -> Callable[[str], Run]:
-    """`ours(name)`: the program on accnp."""
+    """Provide `ours(name)`, which runs the program with accnp."""
     return lambda name: execute(name, "accnp")
 
 
 @pytest.fixture
 def theirs() -> Callable[[str], Run]:
-    """`theirs(name)`: the program on jax, the oracle."""
+    """Provide `theirs(name)`, which runs the program with JAX, the reference."""
     pytest.importorskip("jax")
     return lambda name: execute(name, "jax")

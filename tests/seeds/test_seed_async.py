@@ -1,4 +1,4 @@
-"""Number 22: a large product returns at once and is waited for only when looked at."""
+"""Seed program 22: a large product returns immediately; only reading its values waits."""
 
 from time import perf_counter
 
@@ -8,7 +8,7 @@ import accnp.numpy as jnp
 
 
 def shortest(call, repeats: int = 7) -> float:
-    """The fastest of some calls, in seconds: a busy machine only adds time."""
+    """Return the shortest of several calls in seconds, since a busy machine only adds time."""
     times = []
     for _ in range(repeats):
         start = perf_counter()

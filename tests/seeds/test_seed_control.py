@@ -1,4 +1,4 @@
-"""Number 17: the control-flow table of the seeds, one test per cell."""
+"""Seed program 17: the table of control flow, with one test per cell."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_jit_unrolls_loops_over_static_values():
         (lax_scan, 20.0),
     ],
 )
-def test_jit_takes_structured_control_flow(f, expected):
+def test_jit_accepts_structured_control_flow(f, expected):
     assert float(f(2.0)) == expected
     assert float(jax.jit(f)(2.0)) == expected
 

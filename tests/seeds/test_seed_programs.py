@@ -1,4 +1,4 @@
-"""The seeds' programs that print graphs or numbers: the text is jax's, to the letter."""
+"""Seed programs that print graphs or numbers: the output equals JAX's exactly."""
 
 import re
 
@@ -9,14 +9,14 @@ import accnp
 
 
 def finished(run):
-    """The run, after a check that nothing was raised."""
+    """Return the run after checking that it raised nothing."""
     if run.error is not None:
         raise run.error
     return run
 
 
 def is_traced(value) -> bool:
-    """Return whether asking for the value is refused."""
+    """Return whether requesting the value raises an error."""
     try:
         float(value)
     except accnp.errors.ConcretizationTypeError:

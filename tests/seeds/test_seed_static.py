@@ -1,4 +1,6 @@
-"""Static and traced values in the seeds' programs: which are refused, and how often code runs."""
+"""Static and traced values in the seed programs: which uses raise errors, and how often code is
+traced.
+"""
 
 import re
 from functools import partial
@@ -13,7 +15,7 @@ from accnp import errors
 
 
 def raised(run, kind: type[Exception]) -> str:
-    """The text of the error that ended the program, after a check of its class."""
+    """Return the text of the error that ended the program, after checking its class."""
     assert isinstance(run.error, kind), repr(run.error)
     return str(run.error)
 

@@ -1,4 +1,4 @@
-"""Numbers 25 to 27: pytrees, training steps, dead code, `.at` updates."""
+"""Seed programs 25 to 27: pytrees, training steps, dead code and `.at` updates."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import accnp.numpy as jnp
 
 
 def weights(seed: int = 0) -> dict:
-    """Parameters of a small network as NumPy arrays."""
+    """Return the parameters of a small network as NumPy arrays."""
     rng = np.random.default_rng(seed)
     return {
         "first": {"w": rng.normal(size=(5, 16)).astype(np.float32), "b": np.zeros(16, np.float32)},
@@ -18,7 +18,7 @@ def weights(seed: int = 0) -> dict:
 
 
 def train(library, steps: int):
-    """Fit random labels for some steps with jit(value_and_grad) and return everything."""
+    """Fit random labels for some steps with jit(value_and_grad), and return all results."""
     np_ = library.numpy
     rng = np.random.default_rng(1)
     x = np_.asarray(rng.normal(size=(32, 5)).astype(np.float32))

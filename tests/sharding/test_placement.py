@@ -1,4 +1,6 @@
-"""Arrays on devices, against jax with as many of them (see conftest.py)."""
+"""Placement of arrays on devices, compared with JAX with the same number of devices (see
+conftest.py).
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ MIXED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", WHERE)
-def test_where(name: str) -> None:
+def test_devices_of_arrays(name: str) -> None:
     expected, actual = WHERE[name](jax), WHERE[name](accnp)
     assert str(actual.device) == str(expected.device)
     assert {*map(str, actual.devices())} == {*map(str, expected.devices())}

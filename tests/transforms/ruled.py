@@ -1,4 +1,6 @@
-"""Functions of (x, y) for either library; their derivative rules are wrong on purpose."""
+"""Functions of (x, y) for either library. Their derivative rules are wrong on purpose, so that
+tests see which rule was used.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +212,7 @@ def forward_closed(m: Any, n: Any, s: Any) -> Callable[..., Any]:
 
 
 def forward_closed_unused(m: Any, n: Any, s: Any) -> Callable[..., Any]:
-    """Its rule closes over a value that nothing else needs."""
+    """The rule closes over a value that is not used otherwise."""
     k = n.sin(s)
     f = m.custom_jvp(lambda y: y * s)
     f.defjvp(lambda p, t: (f(*p), t[0] * k))
@@ -226,7 +228,7 @@ def reverse_closed(m: Any, n: Any, s: Any) -> Callable[..., Any]:
 
 
 def reverse_closed_behind(m: Any, n: Any, s: Any) -> Callable[..., Any]:
-    """Its backward part closes over the value, which jax refuses outside of vmap."""
+    """The backward pass closes over the value, which JAX rejects outside of vmap."""
     f = m.custom_vjp(lambda y: y * s)
     f.defvjp(lambda y: (f(y), y), lambda y, ct: (ct * s * n.cos(y),))
     return f

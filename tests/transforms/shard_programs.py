@@ -1,4 +1,4 @@
-"""Programs over meshes of four devices: in jax, in one process, and in four."""
+"""Programs over meshes of four devices, run in JAX, in one process and in four processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def over(m: Any, f: Any, ins: Any, outs: Any, *shape: int, **more: Any) -> Any:
 
 
 def loss(m: Any) -> Callable[..., Any]:
-    """The mean over all parts of a loss of one part."""
+    """Return the mean over all shards of a loss of one shard."""
 
     def f(w: Any, x: Any) -> Any:
         return m.lax.pmean((m.numpy.sin(x @ w) ** 2).mean(), "a")
@@ -45,7 +45,7 @@ def local(m: Any) -> Callable[..., Any]:
 
 
 def mixed(m: Any) -> Callable[..., Any]:
-    """A term that differs between the parts and one that does not."""
+    """A term that differs between the shards, and one that does not."""
     return lambda w, x: m.lax.psum((x @ w).sum(), "a") ** 2 + (w**3).sum()
 
 

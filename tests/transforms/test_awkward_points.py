@@ -1,8 +1,8 @@
-"""Values, first and second derivatives at the points where it is easy to be wrong: as jax's.
+"""Values and first and second derivatives at singular and boundary points, compared with JAX.
 
 A family of functions is evaluated at all of its points by one program of each library. `BETTER`
-lists what is left out: outside of the domain, or where jax's formula overflows, or its own eager
-and jitted results differ (0 / 0 times 0).
+lists the points that are not compared: points outside of the domain, points where JAX's formula
+overflows, and points where JAX's eager and jitted results differ (0 / 0 times 0).
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def results(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def unlike(family: str, name: str) -> str:
-    """What differs from jax in one function of a family; nothing where all is equal."""
+    """Return a description of how a function of a family differs from JAX, or an empty text."""
     theirs, ours = results(family)
     expected = [np.asarray(x) for x in jax.tree.leaves(theirs[name])]
     actual = accnp.tree_util.tree_leaves(ours[name])

@@ -1,4 +1,4 @@
-"""Control flow under `vmap` against jax, and against a loop."""
+"""Control flow under `vmap`, compared with JAX and with a loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ P = np.asarray([True, False, True, True])
 
 
 def halve(m: Any) -> Callable[..., Any]:
-    """Halve until below 1; counts the steps."""
+    """Halve until the value is below 1, and count the steps."""
     return lambda x: m.lax.while_loop(lambda c: c[0] >= 1, lambda c: (c[0] / 2, c[1] + 1), (x, 0))
 
 
 def root(m: Any) -> Callable[..., Any]:
-    """Newton's steps until they are small: a row that went on after its end would stay finite."""
+    """Newton steps until they are small; a row that continued after convergence would
+    stay finite."""
 
     def f(x: Any) -> Any:
         return m.lax.while_loop(
@@ -35,7 +36,7 @@ def root(m: Any) -> Callable[..., Any]:
 
 
 def explode(m: Any) -> Callable[..., Any]:
-    """A row that went on after its end would overflow, then divide by zero."""
+    """A row that continued after its last step would overflow, then divide by zero."""
     return lambda x: m.lax.while_loop(lambda c: m.numpy.abs(c) < 50, lambda c: c**3 + 2, x)
 
 
@@ -249,7 +250,8 @@ DEAD: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", DEAD)
 def test_derivatives_if_the_other_branch_has_none(name: str) -> None:
-    """All branches are computed for all rows; what is not finite in those not taken stays there."""
+    """All branches are computed for all rows; non-finite values of branches not taken must not
+    leak."""
     at = np.asarray([1.0, 0.0, 4.0, -1.0], np.float32)
 
     def run(m: Any) -> Any:
@@ -273,7 +275,7 @@ TWICE = [name for name in PROGRAMS if "collective" not in name and "axis_index" 
 
 @pytest.mark.parametrize("name", TWICE)
 def test_doubly_batched_control_flow_matches_jax(name: str) -> None:
-    """Once more, over one argument reversed and not."""
+    """Map once more, over one argument, reversed and not."""
     make, axes, arrays = PROGRAMS[name]
     wide = np.stack([arrays[0], np.flip(arrays[0])])
     outer = (0,) + (None,) * (len(arrays) - 1)

@@ -1,4 +1,4 @@
-"""Jitted functions under transformations: calls of transformed programs, each made once."""
+"""Jitted functions under transformations: each transformed program is made once and then called."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ X = np.linspace(0.5, 2.0, 4, dtype=np.float32)
 
 
 def primitives(closed):
-    """The names of all equations, those of inner programs too."""
+    """Return the names of all equations, including those of inner programs."""
     for eqn in closed.jaxpr.eqns:
         yield eqn.primitive.name
         inner = eqn.params.get("jaxpr")

@@ -1,4 +1,6 @@
-"""Checkpointing: the values and derivatives of jax, its residuals, and less memory."""
+"""Checkpointing: values and derivatives agree with JAX, as do the residuals, and memory use is
+lower.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,7 @@ POLICIES = {
 
 
 def of_primitives(m: Any) -> Callable[..., Any]:
-    """A policy that compares primitives by identity, and answers with objects."""
+    """A policy that compares primitives by identity and returns objects."""
     recomputed = {m.lax.dot_general_p, m.lax.tanh_p}
     answers = m.ad_checkpoint.Saveable, m.ad_checkpoint.Recompute
 
@@ -218,7 +220,7 @@ def _compare(body: Any, policy: str, way: str) -> None:
 
 
 def shapes(residuals: Any) -> Counter[Any]:
-    """How many arrays of each shape are kept; scalars, which differ with the rules, left out."""
+    """Count the residuals of each shape, without scalars, whose number depends on the rules."""
     return Counter(tuple(aval.shape) for aval, _ in residuals if aval.shape)
 
 
@@ -277,7 +279,7 @@ OFFLOADING = {
 @pytest.mark.parametrize("policy", OFFLOADING)
 @pytest.mark.parametrize("body", [layer, batched_products])
 def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
-    """There is one memory, so they stay there."""
+    """There is only one memory, so they stay there."""
     same = {
         "products": lambda m: m.checkpoint_policies.dots_with_no_batch_dims_saveable,
         "names": lambda m: m.checkpoint_policies.save_only_these_names("hidden", "out"),
@@ -324,7 +326,7 @@ def test_policies_for_products_do_not_load_convolutions() -> None:
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
-def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_residuals(capsys: pytest.CaptureFixture[str]) -> None:
     def f(w: Any, x: Any) -> Any:
         return jnp.sin(checkpoint_name(jnp.sin(x @ w), "hidden"))
 

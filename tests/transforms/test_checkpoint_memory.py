@@ -1,4 +1,4 @@
-"""Checkpointing keeps less: bytes in buffers while a program with a gradient runs."""
+"""Checkpointing reduces the bytes in buffers while a program with a gradient runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accnp.runtime import buffer
 
 
 def high(fn: Callable[..., Any], *args: Any) -> int:
-    """The most bytes in blocks while `fn` runs, beyond what was there."""
+    """Return the peak of the bytes in buffers while `fn` runs, beyond those in use before."""
     jnp.block_until_ready(fn(*args))
     before = buffer._pool.peak = buffer._pool.live
     jnp.block_until_ready(fn(*args))
@@ -50,7 +50,7 @@ def scanned(f: Any) -> Any:
 
 @pytest.mark.parametrize("jitted", [True, False], ids=["jit", "eager"])
 @pytest.mark.parametrize("net", [unrolled, scanned])
-def test_memory_falls(net: Any, jitted: bool) -> None:
+def test_checkpointing_reduces_memory(net: Any, jitted: bool) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
     ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
@@ -73,7 +73,7 @@ def test_memory_falls(net: Any, jitted: bool) -> None:
 
 
 @pytest.mark.parametrize("transform", ["vmap", "nested", "checkpoint of scan"])
-def test_memory_falls_under(transform: str) -> None:
+def test_checkpointing_reduces_memory_under_transformations(transform: str) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
     ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)

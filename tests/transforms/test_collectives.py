@@ -1,6 +1,7 @@
-"""Functions over a named mapped axis, against jax: values, derivatives, other axes around them.
+"""Collectives over a named mapped axis, compared with JAX: values, derivatives, and other mapped
+axes.
 
-Groups of positions, and permutations that leave some out, need several devices in jax: they are in
+Groups of positions, and permutations that omit some, need several devices in JAX; they are in
 test_pmap.py.
 """
 
@@ -99,7 +100,7 @@ def test_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_derivatives(name: str) -> None:
-    """Reverse mode inside and outside of the map, forward mode outside."""
+    """Reverse mode inside and outside of the map, and forward mode outside."""
     make, x = PROGRAMS[name]
 
     def run(m: Any) -> Any:
@@ -122,7 +123,7 @@ def test_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n != "pbroadcast"])  # jax fails on it
 def test_other_axes_around(name: str) -> None:
-    """The same in a map over another axis, outside and inside, named and not."""
+    """The same within a map over another axis, outside and inside, named and unnamed."""
     make, x = PROGRAMS[name]
     wide = np.stack([x, x[::-1]])
 
@@ -169,8 +170,8 @@ def test_two_names() -> None:
     compare(both)
 
 
-def test_two_axis_names_where_jax_supports_none() -> None:
-    """Examples are numbered with the first name slowest."""
+def test_two_axis_names_that_jax_does_not_support() -> None:
+    """Examples are numbered in row-major order, with the first name slowest."""
     names = ("i", "j")
     x = np.arange(3 * 2 * 6 * 5, dtype=np.float32).reshape(3, 2, 6, 5)
     flat = x.reshape(6, 6, 5)
@@ -198,7 +199,8 @@ def test_two_axis_names_where_jax_supports_none() -> None:
 
 @pytest.mark.parametrize("function", ["pmax", "pmin"])
 def test_derivative_of_an_extreme(function: str) -> None:
-    """jax has none; it is that of the maximum of an array, shared where several reach it."""
+    """JAX has no rule. It is the derivative of the maximum of an array, shared among equal
+    elements."""
     x = np.asarray([1.0, 4.0, 4.0, 1.0], np.float32)
     reduction = getattr(accnp.lax, function)
     plain = {"pmax": accnp.max, "pmin": accnp.min}[function]

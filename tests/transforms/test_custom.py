@@ -1,4 +1,4 @@
-"""Functions with derivative rules of their own, under every transformation."""
+"""Functions with custom derivative rules under every transformation."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_missing_and_wrong_rules() -> None:
 
 @pytest.mark.parametrize("lib", [jax, jnp], ids=["jax", "accnp"])
 def test_jaxprs_of_rules_that_call_their_function_on_tangents(lib):
-    """The linear part then holds a call with a rule, which is transposed as it is."""
+    """The linear part then contains a call with a rule, which is transposed as it is."""
     double = lib.custom_jvp(lambda x: 2 * x)
     double.defjvp(lambda primals, tangents: (double(*primals), double(*tangents)))
     x = lib.numpy.arange(3.0)

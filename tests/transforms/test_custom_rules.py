@@ -1,4 +1,4 @@
-"""Functions with custom derivative rules behave as jax's under every transformation."""
+"""Functions with custom derivative rules behave as in JAX under every transformation."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_rules_that_close_over_values_of_a_program_are_refused(body: Any, run: A
 
 
 def messages(program: Callable[..., Any]) -> list[type[Exception] | None]:
-    """The exceptions of both libraries: jax's, ours."""
+    """Return the exceptions of both libraries: JAX's, then ours."""
     out: list[Any] = []
     for m, n in ((jax, jax.numpy), (accnp, accnp.numpy)):
         try:
@@ -500,7 +500,8 @@ def test_reverse_rules_in_loops_whose_tangents_are_not_used(lib: Any, wrap: str)
 
 
 def test_jvp_of_python_numbers_gives_what_rules_return() -> None:
-    """Rules get the numbers, and results that are such are not made arrays; as in jax."""
+    """As in JAX, rules receive Python numbers, and results that are numbers are not converted to
+    arrays."""
     f = accnp.custom_jvp(lambda x: x + 1)
     f.defjvp(lambda p, t: (p[0] + 1, t[0]))
     for fun in (f, lambda x: f(x)):
@@ -523,7 +524,7 @@ def test_jvp_of_python_numbers_gives_what_rules_return() -> None:
 
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
 def test_keyword_only_parameters_may_have_defaults(kind: str) -> None:
-    """Only keywords that a call gives cannot be placed."""
+    """Only keywords that a call passes cannot be converted to positional arguments."""
     w = functools.partial(lambda x, y, *, a, b=2.0: x * a + y * b, a=0.1)
     f = getattr(accnp, kind)(w)
     if kind == "custom_jvp":

@@ -1,4 +1,6 @@
-"""`custom_vmap` and `sequential_vmap` against jax: when the rule is called, and with what."""
+"""`custom_vmap` and `sequential_vmap` compared with JAX: when the rule is called, and with which
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Log = list[Any]
 
 
 def function(m: Any, log: Log) -> Any:
-    """sin(x) * y for one, cos(x) * y * 10 for many."""
+    """sin(x) * y for one example, cos(x) * y * 10 for a batch."""
     jnp = m.numpy
 
     @m.custom_batching.custom_vmap
@@ -88,7 +90,7 @@ Derivative = Callable[[Any, Any], Any]
 
 
 def one(m: Any, log: Log, linear: bool = False) -> Any:
-    """A function of one argument, with a batching rule of other values."""
+    """A function of one argument whose batching rule returns other values."""
     f = m.custom_batching.custom_vmap((lambda x: x * 2) if linear else m.numpy.sin)
 
     @f.def_vmap
@@ -171,7 +173,8 @@ def test_no_reverse_mode(derivative: Derivative, linear: bool) -> None:
 
 
 def test_partially_batched_arguments() -> None:
-    """One primal is mapped without its tangent, another one with it: the result has one axis."""
+    """One primal is mapped without its tangent, another one with its tangent; the result has one
+    axis."""
     f = function(accnp, [])
     value, gradient = accnp.vmap(
         lambda x, y, u: accnp.jvp(f, (x, y), (np.float32(1), u)), in_axes=(0, 0, 0)
@@ -196,7 +199,7 @@ def tree_function(m: Any, log: Log) -> Any:
 
 @pytest.mark.parametrize("outer", ["custom_vjp", "custom_jvp"])
 def test_a_rule_set_through_a_function_with_derivatives(outer: str) -> None:
-    """The names `def...` of an inner wrapper are those of the outer one, as in jax."""
+    """The methods `def...` of an inner wrapper are those of the outer one, as in JAX."""
 
     def results(m: Any) -> Any:
         f = getattr(m, outer)(m.custom_batching.custom_vmap(lambda x: x * 2))

@@ -203,7 +203,7 @@ SAME: dict[str, Program] = {
 
 
 def structure(x: Any) -> Any:
-    """Containers as they are, leaves as what must be equal about them."""
+    """Return containers as they are, and leaves as the properties that must be equal."""
     if isinstance(x, dict):
         return {k: structure(v) for k, v in x.items()}
     if isinstance(x, list | tuple):

@@ -1,4 +1,4 @@
-"""What is refused, and float0: the errors of the transformations are jax's in class."""
+"""Rejected uses of transformations raise errors of the same classes as JAX; also tests float0."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Arguments of differentiated functions that are used after the derivative has been taken, against
-jax."""
+"""Arguments of differentiated functions that are used after the derivative has been computed,
+compared with JAX.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def test_escaped_arguments_of_inner_derivative(around: str) -> None:
 
 
 def test_returned_values_stay_valid() -> None:
-    """Identities, and arguments that come back as auxiliary data, are values of their own."""
+    """Arguments returned unchanged, also as auxiliary data, become independent values."""
     for m in BOTH:
         leaked: list[Any] = []
 

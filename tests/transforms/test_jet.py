@@ -1,4 +1,4 @@
-"""`jet` beside jax's; where jax has no rule, beside nested derivatives of one variable."""
+"""`jet` compared with JAX's or, where JAX has no rule, with nested derivatives of one variable."""
 
 import jax
 import jax.experimental.jet

@@ -48,7 +48,7 @@ def test_a_weak_integer_has_a_weak_cotangent():
 
 
 def test_products():
-    """Here jax has no cotangent but float0."""
+    """JAX only has float0 cotangents here."""
     a = np.arange(6, dtype=np.int32).reshape(2, 3)
     (cotangent,) = accnp.linear_transpose(lambda x: accnp.lax.dot(a, x), ROW)(
         np.array([1, 2], np.int32)
@@ -88,7 +88,7 @@ def test_booleans_are_refused(np_, values):
 
 
 def test_weak_types_follow_the_cotangent() -> None:
-    """As in jax: a strong cotangent gives a strong result, though the primal was weak."""
+    """As in JAX, a strong cotangent gives a strong result even if the primal is weak."""
     cases = [
         (1, accnp.numpy.int32(3), False),
         (1, 3, True),

@@ -1,4 +1,4 @@
-"""Writes at indices in loops and branches of a batch whose rows take part or not."""
+"""Writes at indices in batched loops and branches in which only some rows take part."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ def test_the_derivative_of_a_branch_that_is_not_taken_does_not_matter():
 
 
 def choices(jaxpr, shape):
-    """How many arrays of a shape are chosen element by element in a program and those within."""
+    """Count the elementwise selects on arrays of a shape in a program and its inner programs."""
     count = 0
     for equation in jaxpr.eqns:
         shapes = [v.aval.shape for v in equation.outvars]
@@ -157,7 +157,7 @@ def choices(jaxpr, shape):
     return count
 
 
-def test_a_buffer_is_written_to_and_not_copied():
+def test_batched_loop_updates_its_buffer_in_place():
     """A loop of n steps over n elements writes n elements, not n arrays."""
 
     def loop(i, x):

@@ -1,4 +1,6 @@
-"""Python control flow, nesting without confusion, values that outlive the call, deep graphs."""
+"""Python control flow in traced functions, nested transformations, values that outlive a call, and
+deep graphs.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,8 @@ def test_leaked_example_is_an_error() -> None:
 
 
 def keeps(leaked: list[Any], m: Any) -> Any:
-    """A function that keeps what it made without its argument: flows of flowjax do."""
+    """Return a function that stores a value computed independently of its argument, as flows of
+    flowjax do."""
 
     def f(x):
         leaked.append(m.numpy.arange(3.0) * 2)
@@ -234,7 +237,7 @@ READ_INSIDE: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", READ_INSIDE)
 def test_values_that_are_read_after_an_inner_derivative_keep_their_operands(name: str) -> None:
-    """The value of an inner derivative, whose trace has ended, still depends on the outer mark."""
+    """The value of a completed inner derivative still depends on the variable of the outer one."""
 
     def outer(x: Any, read: bool) -> Any:
         y = READ_INSIDE[name](lambda z: jnp.sin(z) * jnp.exp(z), x)

@@ -1,4 +1,6 @@
-"""Derivatives and batches of whole programs: the same numbers, dtypes and weak flags as jax's."""
+"""Derivatives and batches of whole programs have the same values, dtypes and weak types
+as in JAX.
+"""
 
 from __future__ import annotations
 

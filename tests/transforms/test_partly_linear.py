@@ -1,4 +1,4 @@
-"""Calls whose results depend on what is differentiated only in part, against jax."""
+"""Calls whose results depend only in part on the differentiated arguments, compared with JAX."""
 
 import jax
 import jax.numpy

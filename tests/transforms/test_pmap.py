@@ -1,4 +1,4 @@
-"""`pmap` against jax, both with four CPU devices (see conftest.py)."""
+"""`pmap` compared with JAX, both with four CPU devices (see conftest.py)."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_kernels_serve_all_rows() -> None:
 
 
 def training(m: Any) -> list[Any]:
-    """Data-parallel steps of a small network: gradients averaged over devices."""
+    """Data-parallel training steps of a small network, with gradients averaged over devices."""
     jnp, lax = m.numpy, m.lax
     rng = np.random.default_rng(0)
     params = {

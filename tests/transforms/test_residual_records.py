@@ -1,4 +1,4 @@
-"""Log records of what a checkpointed function keeps for its backward pass, against jax."""
+"""Log records of the residuals that a checkpointed function saves, compared with JAX."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 
 def records(m: Any, name: str, caplog: pytest.LogCaptureFixture) -> list[tuple[str, list[str]]]:
-    """Levels and lines of the records, without places in files."""
+    """Return the levels and lines of the records, without source locations."""
     caplog.clear()
     PROGRAMS[name](m)
     matching = [r for r in caplog.records if r.getMessage().startswith("remat-decorated")]

@@ -1,4 +1,6 @@
-"""What the forward pass of a scan keeps for the backward pass, and what that one sums."""
+"""The residuals that the forward pass of a scan saves, and the sums that its backward pass
+computes.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ W = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
 def scans(f, *args):
-    """The scans of a function's gradient: (reverse, types of the carry, of the rows it gives)."""
+    """Return the scans of a function's gradient: (reverse, types of the carry, types of the stacked
+    outputs)."""
     shapes = []
     for eqn in jnp.make_jaxpr(jnp.grad(f, tuple(range(len(args)))))(*args).jaxpr.eqns:
         if eqn.primitive.name == "scan":
@@ -26,7 +29,7 @@ def scans(f, *args):
 
 
 def kept(f, *args):
-    """The shapes, per step, of what the forward pass stacks."""
+    """Return the shapes per step of the residuals that the forward pass stacks."""
     ((reverse, _, rows),) = [s for s in scans(f, *args) if not s[0]]
     assert not reverse
     return sorted(r[1:] for r in rows)

@@ -1,4 +1,6 @@
-"""When the functions with derivative rules of the user's run, and what they are called with."""
+"""When functions with custom derivative rules and their rules are called, and with
+which arguments.
+"""
 
 import functools
 
@@ -11,7 +13,7 @@ from accnp.errors import UnexpectedTracerError
 
 
 def sine(kind: str, seen: list[str]):
-    """The sine, whose own code needs values; it lists what is run."""
+    """Return a sine whose Python code needs concrete values, and which records what is called."""
 
     def primal(x):
         seen.append("primal")

@@ -1,5 +1,7 @@
-"""Cotangents that rules of `custom_vjp` get and return, against jax: another dtype than the
-argument's is handed on, another shape is refused."""
+"""Cotangents that rules of `custom_vjp` receive and return, compared with JAX.
+
+A dtype other than the argument's is passed on; another shape is an error.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Program = Callable[[Any, Any, Any], Any]
 
 
 def widened(m: Any, dtype: str) -> Any:
-    """A conversion to float32 whose cotangents have a dtype of their own."""
+    """A conversion to float32 whose cotangents keep their own dtype."""
     f = m.custom_vjp(lambda x: x.astype("float32"))
     f.defvjp(lambda x: (x.astype("float32"), None), lambda _, ct: ((ct * 1.25).astype(dtype),))
     return f
@@ -44,7 +46,7 @@ PROGRAMS: dict[str, Program] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_another_dtype_is_handed_on(name: str, dtype: str) -> None:
+def test_another_dtype_is_passed_on(name: str, dtype: str) -> None:
     gradients = []
     for m in BOTH:
         x = m.numpy.array([1.0, 2.0], "bfloat16")
@@ -66,7 +68,7 @@ def test_another_dtype_is_handed_on(name: str, dtype: str) -> None:
         )(x),
     ],
 )
-def test_other_operations_do_not_take_it(program: Program) -> None:
+def test_other_operations_reject_another_dtype(program: Program) -> None:
     for m in BOTH:
         with pytest.raises(TypeError, match=r"same dtypes|equal types"):
             program(m, widened(m, "float32"), m.numpy.ones(2, "bfloat16"))
@@ -140,8 +142,9 @@ def tripled(m: Any, log: list[list[bool]]) -> Any:
 
 
 @pytest.mark.parametrize("name", PAIR)
-def test_which_cotangents_are_zero(name: str) -> None:
-    """What `symbolic_zeros` tells the backward rule; jacrev pulls all results back at once."""
+def test_symbolic_zeros_mark_zero_cotangents(name: str) -> None:
+    """The flags that `symbolic_zeros` passes to the backward rule; jacrev pulls back all results at
+    once."""
     logs: tuple[list[list[bool]], list[list[bool]]] = ([], [])
     values = []
     for m, log in zip(BOTH, logs, strict=True):

@@ -1,4 +1,6 @@
-"""Meshes, shardings and `shard_map` against jax, both with four CPU devices (see conftest.py)."""
+"""Meshes, shardings and `shard_map` compared with JAX, both with four CPU devices (see
+conftest.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jnp.vectorize` against jax: signatures, excluded arguments, errors."""
+"""`jnp.vectorize` compared with JAX: signatures, excluded arguments and errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What `vjp` returns, as an object: the residuals that it keeps, and references that cotangents are
-added to, against jax."""
+"""The object that `vjp` returns, compared with JAX: its residuals, and references to which
+cotangents are added.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Function], tuple[Any, ...]]] = {
 
 
 def text(x: Any) -> Any:
-    """Values, and the names of what is none, in tuples and lists."""
+    """Return values, and the type names of other objects, in tuples and lists."""
     if isinstance(x, list | tuple):
         return type(x)(text(y) for y in x)
     return type(x).__name__ if not hasattr(x, "shape") else np.asarray(x).round(4).tolist()
@@ -71,7 +72,7 @@ def test_residuals_can_be_replaced() -> None:
 
 
 def test_a_copy_with_other_residuals() -> None:
-    """Leaves of the pytree are the residuals, also once they have been looked at."""
+    """The residuals are leaves of the pytree, even after they have been read."""
     _, pull = accnp.vjp(lambda x, y: x * y, X, W)
     assert len(pull.args_res) == 2
     doubled = accnp.tree.map(lambda x: 2 * x, pull)
@@ -79,7 +80,7 @@ def test_a_copy_with_other_residuals() -> None:
     np.testing.assert_array_equal(doubled.args_res[0], 2 * X)
 
 
-def test_sums_in_references() -> None:
+def test_cotangents_are_added_to_references() -> None:
     sums = []
     for m in BOTH:
         first, second = m.new_ref(m.numpy.ones(3)), m.new_ref(m.numpy.zeros(3))
@@ -91,7 +92,7 @@ def test_sums_in_references() -> None:
     np.testing.assert_array_equal(sums[0], sums[1])
 
 
-def test_some_in_references() -> None:
+def test_some_cotangents_in_references() -> None:
     for m in BOTH:
         total = m.new_ref(m.numpy.zeros(3))
         _, pull = m.vjp(lambda x, y, z: x * y * z, X, W, W)

@@ -1,4 +1,4 @@
-"""`vmap`: which axes, what is said when they are wrong, random keys, names; against jax."""
+"""`vmap` compared with JAX: axes, error messages, random keys and axis names."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ DRAWS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws(name: str) -> None:
-    """Typed and raw keys, eager and jitted, once and twice mapped: all as jax draws."""
+    """Typed and raw keys, eager and jitted, mapped once and twice, draw the same numbers as JAX."""
 
     def draws(m: Any, seed: Callable[[int], Any], jitted: bool) -> Any:
         keys = m.random.split(seed(3), 4)
@@ -309,7 +309,7 @@ def test_traced_once_with_its_name() -> None:
 
 
 def test_jitted_functions_know_the_axis() -> None:
-    """A function that was traced under one length of an axis is traced again under another."""
+    """A function traced for one length of an axis is traced again for another length."""
     f = accnp.jit(lambda x: x * accnp.lax.psum(1, "i") + accnp.lax.all_gather(x, "i").sum())
     for n in (3, 4, 3):
         x = np.arange(n, dtype=np.float32)
@@ -333,7 +333,7 @@ UNMAPPED = {
 
 @pytest.mark.parametrize("name", UNMAPPED)
 def test_unmapped_values_are_concrete(name):
-    """As in jax, where `vmap` alone traces nothing else than what is mapped."""
+    """As in JAX, `vmap` alone traces only mapped arguments."""
     fn, xs = UNMAPPED[name], np.arange(3.0, dtype=np.float32)
     actual = accnp.vmap(fn, (0, None))(xs, jnp.asarray(2))
     np.testing.assert_array_equal(actual, [fn(x, jnp.asarray(2)) for x in xs])
@@ -354,7 +354,7 @@ def test_mapped_and_traced_values_are_not_concrete(call):
 
 
 @pytest.mark.parametrize("out_axis", [1, -2])
-def test_argument_handed_through_is_not_moved_back(out_axis: int) -> None:
+def test_returned_argument_is_not_transposed_twice(out_axis: int) -> None:
     jaxpr = accnp.make_jaxpr(accnp.vmap(lambda x: x, 1, out_axis))(jnp.ones((2, 3, 4)))
     assert len(jaxpr.eqns) <= 1  # at most the move of the argument's axis to the front
     assert jaxpr.jaxpr.outvars == jaxpr.jaxpr.invars

@@ -1,4 +1,4 @@
-"""Axes of `vmap` and groups of collectives at random, against NumPy."""
+"""Random axes of `vmap` and random groups of collectives, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
 
 @st.composite
 def mapped(draw: Any, n: int) -> tuple[np.ndarray, int | None]:
-    """An array and the axis that is mapped, of length n, or None."""
+    """Draw an array and its mapped axis, of length n, or None."""
     shape = draw(st.lists(st.integers(1, 3), max_size=3))
     if draw(st.booleans()):
         return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape) - 2, None

@@ -1,8 +1,7 @@
-"""The stub of `accnp.scipy.stats`, written from the signatures of the distributions.
+"""Generate the stub of `accnp.scipy.stats` from the signatures of the distributions.
 
-The modules of distributions are made from a table, which type checkers cannot read. For them, the
-stub has a class with static methods for each distribution.
-`python -m tests.type_checking.stats_stub`
+The modules of distributions are generated from a table, which type checkers cannot read. In the
+stub, each distribution is a class with static methods. `python -m tests.type_checking.stats_stub`
 writes the stub, and `test_programs.py` compares it with the signatures.
 """
 
@@ -32,7 +31,7 @@ def parameter_text(parameter: inspect.Parameter) -> str:
 
 
 def class_text(name: str, module: ModuleType) -> str:
-    """The class that stands for the module of a distribution."""
+    """Return the class that stands for the module of a distribution."""
     lines = [f"class {name}:"]
     for key, function in sorted(vars(module).items()):
         if key.startswith("_") or not callable(function):
@@ -47,7 +46,7 @@ def class_text(name: str, module: ModuleType) -> str:
 
 
 def stub() -> str:
-    """The text of the stub."""
+    """Return the text of the stub."""
     modules = {name: getattr(stats, name) for name in stats.__all__}
     classes = [class_text(n, m) for n, m in modules.items() if isinstance(m, ModuleType)]
     names = ["__all__ = [", *(f'    "{name}",' for name in stats.__all__), "]", ""]

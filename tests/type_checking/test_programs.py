@@ -1,7 +1,7 @@
-"""What type checkers say of users' programs: pyright, over all of `programs` in one process.
+"""Type checkers' diagnostics of user programs: pyright runs once over all of `programs`.
 
 A line of a program with `# error: RULE` must have an error of that rule, and no other line may have
-one. Types are asserted with `typing.assert_type`.
+an error. Types are asserted with `typing.assert_type`.
 """
 
 import ast
@@ -35,7 +35,7 @@ EXPECTED = re.compile(r"# error: (\w+)")
 
 @pytest.fixture(scope="module")
 def errors():
-    """The errors of each program, as pairs of line and rule."""
+    """Return the errors of each program, with line, rule and message."""
     pytest.importorskip("pyright")
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run(
@@ -107,8 +107,11 @@ def test_overloads_of_jit_have_all_options():
 
 
 def declared(module, name):
-    """The functions that the class `name` has under `if TYPE_CHECKING:` (or is there itself), each
-    as a signature without annotations, and the properties and annotated attributes."""
+    """Return the functions that the class `name` declares, as signatures without annotations, and
+    its properties and annotated attributes.
+
+    The class is under `if TYPE_CHECKING:` or at the top level of the module.
+    """
     tree = ast.parse(Path(module.__file__).read_text())
     hidden = [
         n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)
@@ -138,7 +141,8 @@ def declared(module, name):
 
 
 def shape_of(signature):
-    """Kinds, defaults and, but for the first one (`self`), names of parameters."""
+    """Return the kinds, defaults and names of parameters, except the name of the first one
+    (`self`)."""
     parameters = list(signature.parameters.values())
     return [
         ("" if i == 0 or p.kind is p.POSITIONAL_ONLY else p.name, p.kind, p.default)
@@ -200,7 +204,7 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (importlib.import_module("accnp.config"), "Switch", "enable_x64 debug_nans log_compiles"),
     ],
 )
-def test_types_of_made_functions_are_their_signatures(module, name, names):
+def test_protocols_of_generated_functions_match_signatures(module, name, names):
     call = declared(module, name)[0]["__call__"]
     parameters = list(call.parameters.values())[1:]
     for function in names.split():

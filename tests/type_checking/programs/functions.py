@@ -1,4 +1,4 @@
-"""Functions and methods know their arguments and results."""
+"""Type checkers know the parameters and results of functions and methods."""
 
 from typing import assert_type
 

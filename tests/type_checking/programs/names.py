@@ -1,4 +1,4 @@
-"""Names that are not there are found, those that are loaded on first use are known."""
+"""Type checkers report missing names, and know those that are loaded on first use."""
 
 from typing import assert_type
 

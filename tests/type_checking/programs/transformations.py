@@ -1,4 +1,4 @@
-"""The transformations keep the signature of the function that they get."""
+"""Transformations keep the signature of the transformed function for type checkers."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,6 @@
-"""Derivatives have the digits of the type where a formula of differences would lose them."""
+"""Derivatives have full precision where a naive formula would suffer from cancellation. The
+reference is mpmath or float64.
+"""
 
 import numpy as np
 import pytest
@@ -64,7 +66,7 @@ def test_functions_of_subnormal_numbers(dtype):
         assert float(sp.logit(jnp.array(-0.0, dtype))) == -np.inf
 
 
-def test_rises_of_digamma_lose_no_digits():
+def test_derivative_of_betaln_is_accurate():
     x = np.array([0.01, 0.5, 3.0, 9.9, 40.0, 1e5])
     for h in (1e-6, 0.3, 7.0, 1e4):
         with mp.workprec(300):
@@ -109,7 +111,8 @@ def test_derivatives_of_entropies_at_the_borders(name, rows):
 
 @pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 10.0, 14.0, 38.0])
 def test_second_derivative_of_log_ndtr(x):
-    """nan from 14 on in float32: the slope of a quotient whose square overflows."""
+    """It was nan from 14 on in float32, because the square in the derivative of a quotient
+    overflows."""
     actual = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
     with mp.workdps(60):
         s = mp.npdf(mp.mpf(x)) / mp.ncdf(mp.mpf(x))
@@ -124,7 +127,7 @@ def test_second_derivative_of_ndtri_in_the_middle():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["gelu", "silu", "mish"])
 def test_derivatives_of_activations_in_halves_are_rounded_once(name, dtype):
-    """Their terms cancel: at 3.5 the second slope of gelu was 0 for -0.0085."""
+    """Their terms cancel: at 3.5, the second derivative of gelu was 0 instead of -0.0085."""
     f = getattr(jnp.nn, name)
     for x in (-1.25, 0.5, 2.5, 3.5):
         for derivative in (jnp.grad(f), jnp.grad(jnp.grad(f))):
@@ -135,7 +138,7 @@ def test_derivatives_of_activations_in_halves_are_rounded_once(name, dtype):
 
 @pytest.mark.parametrize("at", [(2.0, 2.0), (-0.5, 0.5), (3.0, -4.0), (1.0, 0.0)])
 def test_second_derivatives_of_hypot(at):
-    """Of equal numbers they were 0, as jax's."""
+    """For equal operands they were 0, as in JAX."""
     a, b = at
     h = np.hypot(a, b)
     expected = np.array([[b * b, -a * b], [-a * b, a * a]]) / h**3
