@@ -70,7 +70,7 @@ def mixed(m: Any, n: int, start: int) -> Callable[[Any], Any]:
     return f
 
 
-def slope(graph: Graph) -> Graph:
+def gradient_of(graph: Graph) -> Graph:
     """Return the gradient of the sum of a graph."""
     return lambda m, n, start: m.grad(lambda x: graph(m, n, start)(x).sum())
 
@@ -79,8 +79,8 @@ def slope(graph: Graph) -> Graph:
 GRAPHS: dict[str, tuple[str, Graph, tuple[int, ...]]] = {
     "chain": ("elementwise operations", chain, (1, 10, 100, 1000)),
     "mixed": ("mixed operations", mixed, (1, 10, 100, 1000)),
-    "slope-chain": ("elementwise operations, gradient", slope(chain), (1, 10, 100)),
-    "slope-mixed": ("mixed operations, gradient", slope(mixed), (1, 10, 100, 1000)),
+    "slope-chain": ("elementwise operations, gradient", gradient_of(chain), (1, 10, 100)),
+    "slope-mixed": ("mixed operations, gradient", gradient_of(mixed), (1, 10, 100, 1000)),
 }
 
 

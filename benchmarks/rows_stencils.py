@@ -50,7 +50,7 @@ def padded_blur(m: Any, x: Any) -> Any:
     return (y[:, :-2] + 2 * y[:, 1:-1] + y[:, 2:]) / 16
 
 
-def slope(m: Any, x: Any) -> Any:
+def stencil_gradient(m: Any, x: Any) -> Any:
     return m.grad(lambda x: m.numpy.sum(five_points(m, x) ** 2))(x)
 
 
@@ -75,7 +75,7 @@ EXPRESSIONS = {
         BAR,
     ),
     "five-grad": Expression(
-        f"gradient of a sum over a 5-point stencil, {N}x{N}", _stencil(slope, N, N), BAR
+        f"gradient of a sum over a 5-point stencil, {N}x{N}", _stencil(stencil_gradient, N, N), BAR
     ),
     "seven": Expression(f"7-point stencil, {D}x{D}x{D}", _stencil(seven_points, D, D, D), BAR),
     "laplacian": Expression(f"Laplacian of four rolls, {N}x{N}", _stencil(laplacian, N, N), BAR),

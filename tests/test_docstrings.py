@@ -99,10 +99,10 @@ def test_docstrings_of_elementwise_functions_describe_dtypes(name: str) -> None:
             continue
         out: Any = function(*operands)
         first = out[0] if isinstance(out, tuple) else out
-        assert str(first.dtype) == said(text, dtype, kind), (name, dtype)
+        assert str(first.dtype) == documented_dtype(text, dtype, kind), (name, dtype)
 
 
-def said(text: str, dtype: str, kind: str) -> str:
+def documented_dtype(text: str, dtype: str, kind: str) -> str:
     """Return the dtype of a result according to a docstring."""
     if "The dtype is bool" in text:
         return "bool"

@@ -21,7 +21,7 @@ TABLE = X.reshape(512, 1024)
 POINTS = X[:6000].reshape(2000, 3)
 
 
-def made(plan):
+def buffer_bytes(plan):
     """Return the bytes of all buffers that a plan allocates, and of its results."""
     sizes = dict(pair for step in plan.steps for pair in step.allocs)
     return sum(sizes.values()), sum(sizes.get(s, 0) for s in set(plan.output_slots))
@@ -63,7 +63,7 @@ FUSED = {
 
 @pytest.mark.parametrize("name", FUSED)
 def test_no_temporaries(name):
-    every, results = made(plan_of(*FUSED[name]))
+    every, results = buffer_bytes(plan_of(*FUSED[name]))
     assert results
     assert every == results
 
@@ -77,7 +77,7 @@ PARTLY = {
 @pytest.mark.parametrize("name", PARTLY)
 def test_temporaries_are_small(name):
     f, x, most = PARTLY[name]
-    every, results = made(plan_of(f, x))
+    every, results = buffer_bytes(plan_of(f, x))
     assert every - results <= most < x.nbytes
 
 

@@ -23,7 +23,7 @@ TABLE = Path(__file__).parent / "removed_names.tsv"
 ROWS = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 
 
-def found(name: str, namespaces: dict[str, Any]) -> Any:
+def resolve(name: str, namespaces: dict[str, Any]) -> Any:
     """Return the object of a dotted name."""
     first, *rest = name.split(".")
     out = namespaces[first]
@@ -35,10 +35,10 @@ def found(name: str, namespaces: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_every_jax_name_exists_or_has_advice(row: dict[str, str]) -> None:
     if row["now"] == "there":
-        found(row["name"], {"jax": accnp, "numpy": jnp})
+        resolve(row["name"], {"jax": accnp, "numpy": jnp})
         return
     with pytest.raises(AttributeError) as refused:
-        found(row["name"], {"jax": accnp, "numpy": jnp})
+        resolve(row["name"], {"jax": accnp, "numpy": jnp})
     assert row["now"] in str(refused.value)
 
 
@@ -46,14 +46,14 @@ def test_every_jax_name_exists_or_has_advice(row: dict[str, str]) -> None:
 def test_advice_names_existing_functions(name: str) -> None:
     what = REMOVED_NAMES[name]
     if what.startswith("="):
-        assert found(name, {"accnp": accnp}) is not None
+        assert resolve(name, {"accnp": accnp}) is not None
         return
     names = re.findall(r"\b((?:jax|jnp)\.\w+(?:\.\w+)*)", what)
     for today in names:
-        assert found(today, {"jax": accnp, "jnp": jnp}) is not None
+        assert resolve(today, {"jax": accnp, "jnp": jnp}) is not None
     # Where the top level has a name of its own, programs never ask.
     with pytest.raises(AttributeError, match=r"no attribute '\w+': "):
-        found(name, {"accnp": accnp})
+        resolve(name, {"accnp": accnp})
 
 
 def test_attributes_only_of_numpy_arrays() -> None:

@@ -14,7 +14,7 @@ NUMPY = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.ma
 THREADS = (1, 2, 3)
 
 
-def found(f, *arguments):
+def on_all_thread_counts(f, *arguments):
     """Return the result after checking that it is the same for several numbers of threads."""
     results = []
     for threads in THREADS:
@@ -44,7 +44,7 @@ def test_updates_come_in_order(how, mode, dtype):
         expected[at[inside]] = u[inside]
     else:
         NUMPY[how].at(expected, at[inside], u[inside])
-    actual = found(lambda x, i, u: getattr(x.at[i], how)(u, mode=mode), x, i, u)
+    actual = on_all_thread_counts(lambda x, i, u: getattr(x.at[i], how)(u, mode=mode), x, i, u)
     if dtype == "complex64" and how == "multiply":
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
     else:
@@ -59,7 +59,7 @@ def test_kinds_of_indices():
         at = i.astype(kind).astype(np.int64)
         inside = at >= -99_000
         np.add.at(expected, at[inside], u[inside])
-        actual = found(
+        actual = on_all_thread_counts(
             lambda i, u: jnp.zeros((99_000, 5), "float32").at[i].add(u), i.astype(kind), u
         )
         np.testing.assert_array_equal(actual, expected)
@@ -70,17 +70,23 @@ def test_columns_and_pairs():
     u = RNG.standard_normal((3, N)).astype(np.float32)
     expected = np.zeros((300, 400), np.float32)
     np.add.at(expected, (i, j), u[0])
-    actual = found(lambda i, j, u: jnp.zeros((300, 400), "float32").at[i, j].add(u), i, j, u[0])
+    actual = on_all_thread_counts(
+        lambda i, j, u: jnp.zeros((300, 400), "float32").at[i, j].add(u), i, j, u[0]
+    )
     np.testing.assert_array_equal(actual, expected)
     expected = np.zeros((3, 120_000), np.float32)
     np.add.at(expected, (slice(None), i * 400 + j), u)
-    actual = found(lambda i, u: jnp.zeros((3, 120_000), "float32").at[:, i].add(u), i * 400 + j, u)
+    actual = on_all_thread_counts(
+        lambda i, u: jnp.zeros((3, 120_000), "float32").at[:, i].add(u), i * 400 + j, u
+    )
     np.testing.assert_array_equal(actual, expected)
 
 
 def test_all_updates_at_one_index():
     u = np.ones(N, np.float32)
     for where in (0, 59_999, 60_000, 99_999):
-        sums = found(lambda i, u: jnp.zeros(100_000).at[i].add(u), np.full(N, where, "i4"), u)
+        sums = on_all_thread_counts(
+            lambda i, u: jnp.zeros(100_000).at[i].add(u), np.full(N, where, "i4"), u
+        )
         assert sums[where] == N
         assert np.count_nonzero(sums) == 1

@@ -78,7 +78,7 @@ RESULTS = {
 }
 
 
-def wanted(explicit: bool) -> dict[str, Any]:
+def expected_outcomes(explicit: bool) -> dict[str, Any]:
     expected: dict[str, Any] = {}
     for name, (sharded, whole) in CLOSURES.items():
         refused = explicit and name != "itself"
@@ -110,4 +110,4 @@ def over_processes(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("run", [simulated, over_processes])
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
 def test_outcomes_match_jax(kind: str, run: Any) -> None:
-    assert run(kind) == wanted(kind == "Explicit")
+    assert run(kind) == expected_outcomes(kind == "Explicit")

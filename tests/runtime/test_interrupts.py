@@ -115,7 +115,7 @@ def options() -> dict[str, Any]:
     return {**config.values(), "key": config.key, "promotion": config.promotion}
 
 
-def held() -> list[Any]:
+def unavailable_locks() -> list[Any]:
     """Return the locks of the package that another thread cannot acquire now."""
     locks = []
 
@@ -250,7 +250,7 @@ def test_exception_leaves_the_thread_as_it_was(
         Injection(place, ERRORS[number % 3]).run(program)
         assert program() == right, where
         assert options() == before, where
-        assert not held(), where
+        assert not unavailable_locks(), where
         assert not left_inside(), where
         assert traces.state.abstract is None, where
         assert not traces.state.stack, where

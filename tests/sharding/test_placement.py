@@ -24,10 +24,10 @@ def put(m: Any, i: int, x: Any = V) -> Any:
 WHERE: dict[str, Callable[[Any], Any]] = {
     "put": lambda m: put(m, 2),
     "a number": lambda m: put(m, 1, 2.0),
-    "again": lambda m: m.device_put(put(m, 2), m.devices()[1]),
-    "nowhere in particular": lambda m: m.device_put(put(m, 2)),
+    "put twice": lambda m: m.device_put(put(m, 2), m.devices()[1]),
+    "put without a device": lambda m: m.device_put(put(m, 2)),
     "a result": lambda m: put(m, 2) * 2 + V,
-    "a result that waits": lambda m: m.device_put(put(m, 2) * 2, m.devices()[3]) + 1,
+    "a pending result": lambda m: m.device_put(put(m, 2) * 2, m.devices()[3]) + 1,
     "not put": lambda m: m.numpy.asarray(V) + 1,
     "asarray": lambda m: m.numpy.array(m.numpy.asarray(put(m, 2))),
     "reductions": lambda m: put(m, 2).sum(),
@@ -48,7 +48,7 @@ WHERE: dict[str, Callable[[Any], Any]] = {
         {"a": V, "b": [1, 2]}, {"a": None, "b": m.devices()[3]}
     )["b"][0],
     "zeros_like": lambda m: m.numpy.zeros_like(put(m, 2)),
-    "zeros_like elsewhere": lambda m: m.numpy.zeros_like(put(m, 2), device=m.devices()[1]),
+    "zeros_like on another device": lambda m: m.numpy.zeros_like(put(m, 2), device=m.devices()[1]),
     "zeros": lambda m: m.numpy.zeros(3, device=m.devices()[1]),
     "full": lambda m: m.numpy.full(3, 2.0, device=m.devices()[1]),
     "asarray with device": lambda m: m.numpy.asarray(V, device=m.devices()[1]),

@@ -28,7 +28,7 @@ def scans(f, *args):
     return shapes
 
 
-def kept(f, *args):
+def stacked_shapes(f, *args):
     """Return the shapes per step of the residuals that the forward pass stacks."""
     ((reverse, _, rows),) = [s for s in scans(f, *args) if not s[0]]
     assert not reverse
@@ -40,17 +40,20 @@ def loop(step, h, rows=X):
 
 
 def test_constants_rows_and_results_are_not_kept_again():
-    assert kept(lambda w, h: loop(lambda h, r: jnp.tanh(h @ w + r), h), W, H) == [(4,), (4,)]
+    assert stacked_shapes(lambda w, h: loop(lambda h, r: jnp.tanh(h @ w + r), h), W, H) == [
+        (4,),
+        (4,),
+    ]
     # The output is kept anyway, and the derivative of tanh is computed from it.
     rnn = lambda w, h: lax.scan(lambda h, r: (jnp.tanh(h @ w + r),) * 2, h, X)[1].sum()  # noqa: E731
-    assert kept(rnn, W, H) == [(4,), (4,)]
+    assert stacked_shapes(rnn, W, H) == [(4,), (4,)]
 
 
 def test_loop_invariant_residuals_are_computed_once():
     f = lambda w, h: loop(lambda h, r: jnp.sin(h) * jnp.exp(w).sum(0) + r, h)  # noqa: E731
-    assert kept(f, W, H) == [(4,), (4,)]  # sin h and cos h, neither exp w nor its sum
+    assert stacked_shapes(f, W, H) == [(4,), (4,)]  # sin h and cos h, neither exp w nor its sum
     g = lambda s, h: loop(lambda h, r: jnp.sin(h) * (s * s) + r, h)  # noqa: E731
-    assert kept(g, np.float32(2), H) == [(4,), (4,)]
+    assert stacked_shapes(g, np.float32(2), H) == [(4,), (4,)]
     eqns = jnp.make_jaxpr(jnp.grad(f))(W, H).jaxpr.eqns
     body = next(e for e in eqns if e.primitive.name == "scan").params["jaxpr"]
     assert "exp" not in str(body)
@@ -58,7 +61,7 @@ def test_loop_invariant_residuals_are_computed_once():
 
 def test_views_of_small_values_are_kept_small():
     f = lambda w, h: loop(lambda h, r: h * h.sum() + (w * jnp.sin(h)[:, None]).sum(0), h)  # noqa: E731
-    assert all(len(shape) < 2 for shape in kept(f, W, H))
+    assert all(len(shape) < 2 for shape in stacked_shapes(f, W, H))
 
 
 def test_truth_values_are_kept_instead_of_numbers():
@@ -74,12 +77,12 @@ def test_operands_of_branches_are_not_kept():
     def f(w, h):
         return loop(lambda h, r: lax.cond(r[0] > 0, lambda: h @ w, lambda: jnp.sin(h)), h)
 
-    assert kept(f, W, H) == [(4,), (4,)]
+    assert stacked_shapes(f, W, H) == [(4,), (4,)]
 
 
 def test_counters_are_kept_as_counters():
     f = lambda h: lax.fori_loop(0, STEPS, lambda i, h: h * i + jnp.sin(h), h).sum()  # noqa: E731
-    assert kept(f, H) == [(), (4,)]
+    assert stacked_shapes(f, H) == [(), (4,)]
 
 
 def test_large_products_are_summed_after_the_loop():
