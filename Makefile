@@ -58,7 +58,7 @@ gpu-floats:
 	$(GPU_RUN) tests/cuda/float32_errors.py 2>&1 | tee $(OUT)/floats.txt
 gpu-chance:
 	$(GPU_RUN) -m tests.chance $$(($(STEP) - 20)) --processes 12 \
-		--against gpu,gpu-marks,gpu-lives,gpu 2>&1 | tee $(OUT)/chance.txt
+		--against gpu,gpu-guards,gpu-lifetimes,gpu 2>&1 | tee $(OUT)/chance.txt
 
 # numba and llvmlite for such a machine (Python 3.12 on x86-64, no network), to be carried there in
 # WHEELS and put before its own packages:

@@ -8,9 +8,9 @@ The kinds of checks are:
 - `eager`: a program runs jitted, eagerly, statement by statement and with donated arguments, with
   bitwise the same results,
 - `threads`: one or several threads compute, and one or several call, with bitwise the same results,
-- `lives`: arrays are created, donated, deleted and shared; their values are compared with NumPy,
-- with a GPU, or a simulated one (`--fake`): `gpu` (programs compared with the CPU), `gpu-marks`
-  (with guard bytes around memory), `gpu-lives` and `gpu-shortage` (memory allocation fails).
+- `lifetimes`: arrays are created, donated, deleted and shared; values are compared with NumPy,
+- with a GPU, or a simulated one (`--fake`): `gpu` (programs compared with the CPU), `gpu-guards`
+  (with guard bytes around memory), `gpu-lifetimes` and `gpu-failures` (memory allocation fails).
 
 Several processes run at the same time. If one crashes or hangs, this is a failure, and a new
 process replaces it. Each failure is printed with its seed and a short program that reproduces it.

@@ -10,9 +10,9 @@ import warnings
 import pytest
 from chance import __main__ as runner
 from chance import ways
-from chance.lives import absent, lives
+from chance.allocation_failures import CASES, check_allocation_failures
+from chance.array_lifetimes import absent, check_lifetimes
 from chance.programs import program
-from chance.shortage import WAYS, shortage
 from cuda.fake import gpus
 from sampling import seeds
 
@@ -43,7 +43,7 @@ def test_programs(kind, first):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_lives(seed):
-    assert lives(seed, accnp.devices("cpu")[0]) is None
+    assert check_lifetimes(seed, accnp.devices("cpu")[0]) is None
 
 
 class TestFakeGpu:
@@ -52,12 +52,12 @@ class TestFakeGpu:
         assert ways.check("gpu", seed, small=True) is None
 
     def test_lives(self, gpu):
-        assert lives(1, gpu, small=True) is None
+        assert check_lifetimes(1, gpu, small=True) is None
 
     @pytest.mark.full
     def test_shortage(self, gpu):
-        assert len(WAYS) > 10
-        assert shortage(0, gpu, small=True) is None
+        assert len(CASES) > 10
+        assert check_allocation_failures(0, gpu, small=True) is None
 
 
 def test_seeds_determine_programs():

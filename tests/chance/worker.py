@@ -15,55 +15,58 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# What is checked: programs by two ways of the processor, lives of arrays; the same of a GPU, with
-# marks around its memory or not, and memory that runs out.
-CPU = ["eager", "threads", "lives"]
-GPU = ["gpu", "gpu-lives", "gpu-marks", "gpu-shortage"]
+# What is checked. CPU: programs against their statements (`eager`), kernels with one and several
+# threads, and lifetimes of arrays. GPU: programs against the CPU and lifetimes, programs with guard
+# bytes around memory, and failures of memory allocation.
+CPU = ["eager", "threads", "lifetimes"]
+GPU = ["gpu", "gpu-lifetimes", "gpu-guards", "gpu-failures"]
 Check = Callable[[int], "dict[str, Any] | None"]
 
 
 def check_of(kind: str, fake: bool) -> Check:
     """Return the function that checks a seed. GPUs, real or `fake`, must already be available."""
-    from chance import marks
-    from chance.lives import absent, lives
-    from chance.shortage import shortage
+    from chance import guard_bytes
+    from chance.allocation_failures import check_allocation_failures
+    from chance.array_lifetimes import absent, check_lifetimes
     from chance.ways import check
 
     import accnp
 
     device: Any = accnp.devices("gpu" if kind in GPU else "cpu")[0]
-    look = marks.nothing
-    if kind == "gpu-marks":
+    describe_damage = guard_bytes.nothing
+    if kind == "gpu-guards":
         from accnp.runtime.device_buffer import driver_of
 
-        look = marks.guard_gpu(driver_of(device))
+        describe_damage = guard_bytes.guard_gpu(driver_of(device))
     elif kind in CPU:
-        look = marks.guard_cpu()
+        describe_damage = guard_bytes.guard_cpu()
 
-    if kind.endswith("lives"):
+    if kind.endswith("lifetimes"):
         for why in absent(device):
             _say("note", f"{kind} go without a library: {why}")
 
-    def one(seed: int) -> dict[str, Any] | None:
-        if kind.endswith(("lives", "shortage")):
-            fault = (shortage if kind.endswith("shortage") else lives)(seed, device, fake)
+    def check_seed(seed: int) -> dict[str, Any] | None:
+        if kind.endswith(("lifetimes", "failures")):
+            fault = (check_allocation_failures if kind.endswith("failures") else check_lifetimes)(
+                seed, device, fake
+            )
             failure = None if fault is None else {"what": fault}
         else:
-            mismatch = check(kind.removesuffix("-marks"), seed, fake, _refused)
+            mismatch = check(kind.removesuffix("-guards"), seed, fake, _refused)
             failure = (
                 None
                 if mismatch is None
                 else {"what": f"{mismatch.way}: {mismatch.what}", "text": mismatch.text}
             )
-        if failure is None and (damage := look()):
+        if failure is None and (damage := describe_damage()):
             failure = {"what": damage}
-            if not kind.endswith("lives"):
+            if not kind.endswith("lifetimes"):
                 from chance.programs import program
 
                 failure["text"] = program(seed, fake).reproducer()
         return failure
 
-    return one
+    return check_seed
 
 
 def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:

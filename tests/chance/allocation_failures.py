@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from chance.lives import in_use
+from chance.array_lifetimes import in_use
 
 import accnp
 import accnp.numpy as jnp
@@ -45,13 +45,13 @@ _branch = accnp.jit(
     lambda x: lax.cond(x[0] > 5, lambda x: jnp.tile(x, 20), lambda x: jnp.tile(x, 21)[x.size :], x)
 )
 _afterwards = accnp.jit(lambda x: x * 2 + x.sum())
-_given = accnp.jit(lambda x: jnp.tile(x, 30), donate_argnums=0)
-WAYS: dict[str, Callable[[Any], Any]] = {
-    "held": lambda x: [(x * i).block_until_ready() for i in range(20)],
+_donated = accnp.jit(lambda x: jnp.tile(x, 30), donate_argnums=0)
+CASES: dict[str, Callable[[Any], Any]] = {
+    "computed arrays": lambda x: [(x * i).block_until_ready() for i in range(20)],
     "pending": lambda x: [x * i for i in range(20)],
     "one": lambda x: jnp.tile(x, 20) + 1,
     "many of a program": _many, "a loop": _loop, "stacked": _stacked, "kept for a gradient": _kept,
-    "a branch": _branch, "donated": _given,
+    "a branch": _branch, "donated": _donated,
     "sort": lambda x: jnp.sort(jnp.tile(x, 8)),
     "gather": lambda x: x[jnp.tile(jnp.arange(x.size), 15)],
     "concatenate": lambda x: jnp.concatenate([x] * 15),
@@ -60,14 +60,14 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def shortage(seed: int, gpu: Any, small: bool = False) -> str | None:
+def check_allocation_failures(seed: int, gpu: Any, small: bool = False) -> str | None:
     r, n = random.Random(seed), 1 << (13 if small else 24)
     limited(gpu, 4 * n, small)
     one = np.sin(np.arange(n, dtype="f4"))
     before = in_use(gpu)
-    for name in r.sample(list(WAYS), 3):
+    for name in r.sample(list(CASES), 3):
         for _ in range(r.randint(1, 2)):
-            if fault := _tried(WAYS[name], one, gpu):
+            if fault := _error_of(CASES[name], one, gpu):
                 return f"{name}: {fault}"
         used = in_use(gpu)
         if used > before + n // 4:
@@ -78,9 +78,9 @@ def shortage(seed: int, gpu: Any, small: bool = False) -> str | None:
     return None
 
 
-def _tried(way: Callable[[Any], Any], one: np.ndarray, gpu: Any) -> str | None:
+def _error_of(run: Callable[[Any], Any], one: np.ndarray, gpu: Any) -> str | None:
     try:
-        accnp.block_until_ready(way(accnp.device_put(one, gpu)))
+        accnp.block_until_ready(run(accnp.device_put(one, gpu)))
     except MemoryError as error:
         return None if "not enough memory" in str(error) else f"says {str(error)[:300]}"
     except Exception as error:

@@ -115,7 +115,7 @@ GIVEN: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 ]  # fmt: skip
 
 
-class Life:
+class Lifetimes:
     """One sequence of random operations: live arrays with their values, and exported buffers with
     the values at export.
     """
@@ -291,13 +291,13 @@ class Life:
         return f"{i}"
 
 
-def lives(seed: int, device: Any, small: bool = False) -> str | None:
+def check_lifetimes(seed: int, device: Any, small: bool = False) -> str | None:
     """Run one sequence of operations; for every fourth seed, run several in threads that share a
     pending array.
     """
     sizes = FEW if small else SIZES
     if seed % 4:
-        return Life(seed, device, sizes).run()
+        return Lifetimes(seed, device, sizes).run()
     shared = accnp.device_put(np.sin(np.arange(sizes[-1], dtype="f4")), device)
     pending = jnp.tanh(shared) * 2 + shared.mean()
     wait, seen, faults = threading.Barrier(3), [], []
@@ -306,7 +306,7 @@ def lives(seed: int, device: Any, small: bool = False) -> str | None:
         try:
             wait.wait()
             seen.append(np.asarray(pending))
-            faults.append(Life(seed * 100 + k, device, sizes).run())
+            faults.append(Lifetimes(seed * 100 + k, device, sizes).run())
         except BaseException as error:
             faults.append(f"a thread ended with {type(error).__name__}: {str(error)[:300]}")
 
