@@ -334,7 +334,7 @@ class UnexpectedTracerError(JAXTypeError):
     3.0
     """
 
-    made: str | None = None  # for a trace that has ended: " while tracing ...", or empty
+    origin: str | None = None  # for a trace that has ended: " while tracing ...", or empty
 
 
 class KeyReuseError(JAXTypeError):

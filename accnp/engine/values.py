@@ -140,7 +140,7 @@ def set_values(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
                 node.inputs = ()
                 node.depth = 0
             else:
-                trace.kept.append(node)
+                trace.computed_nodes.append(node)
 
 
 def set_pending_task(nodes: Sequence[Node], task: Task) -> None:

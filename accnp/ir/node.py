@@ -347,8 +347,8 @@ def _note_or_run(node: Node, effect: bool) -> None:
 
 def run_effect(node: Node) -> None:
     """Run a callback, or a program with effects, whose operands have values."""
-    if state.held is not None and node.aval == ():
-        state.held.append(node)
+    if state.deferred_effects is not None and node.aval == ():
+        state.deferred_effects.append(node)
     else:
         _perform[0](node)
 

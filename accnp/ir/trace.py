@@ -44,7 +44,8 @@ class _State(threading.local):
         self.stack: list[Trace] = []
         self.abstract: Trace | None = None
         self.dispatching = True
-        self.held: list[Any] | None = None  # effects that run only if `perform` is called later
+        # Effects that run only if `perform` is called later.
+        self.deferred_effects: list[Any] | None = None
         self.within: EffectsOf | None = None  # the running function that has a derivative rule
         # References that it wrote to, by id, with their previous contents.
         self.written: dict[int, Any] | None = None
@@ -130,8 +131,8 @@ class Trace:
     """
 
     __slots__ = (
-        "abstract", "active", "calls", "effects", "frame", "host", "info", "kept", "kind", "level",
-        "parent", "previous", "rebound", "recorded", "refs", "start", "walked",
+        "abstract", "active", "calls", "computed_nodes", "effects", "frame", "host", "info", "kind",
+        "level", "parent", "previous", "rebound", "recorded", "refs", "start", "walked",
     )  # fmt: skip
     dead = False  # whether all operations reject its values
 
@@ -145,7 +146,7 @@ class Trace:
         self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
         self.active = False
         self.walked = False  # its derivative is being computed: no new node depends on its marks
-        self.kept: list[Any] = []  # computed nodes whose operands are dropped at the end
+        self.computed_nodes: list[Any] = []  # their operands are dropped at the end
         self.previous: Trace | None = None
         # While a jaxpr is made: every node recorded in this trace, in order, including unused ones.
         # A grad trace shares the list of its parent; its own nodes start at `start`.
@@ -187,14 +188,14 @@ class Trace:
         self.leave()
         outer = self.parent
         if outer is not None and outer.active:
-            outer.kept.extend(self.kept)
+            outer.computed_nodes.extend(self.computed_nodes)
             if self.kind == "grad":
                 outer.effects.extend(self.effects)
                 outer.calls.extend(self.calls)
         else:
-            for node in self.kept:
+            for node in self.computed_nodes:
                 node.inputs = ()
-        self.kept = []
+        self.computed_nodes = []
 
     def leave(self) -> None:
         """End this trace and the traces that were started in it."""
@@ -432,11 +433,11 @@ class EffectsOf:
     these effects are not run, because the rule has its own. Nodes recorded in the function carry
     this object as the parameter `within`."""
 
-    __slots__ = ("held", "parent")
+    __slots__ = ("deferred", "parent")
 
     def __init__(self, parent: EffectsOf | None) -> None:
         self.parent = parent  # that of the enclosing function
-        self.held: list[Any] = []  # outside of traces: the effects that have not been run yet
+        self.deferred: list[Any] = []  # outside of traces: the effects that have not been run yet
 
     def have(self, node: Node) -> bool:
         """Return whether an operation with an effect belongs to the function."""
@@ -458,7 +459,7 @@ def own_effects() -> Generator[EffectsOf]:
     owner = EffectsOf(state.within)
     before, state.within = state.within, owner
     try:
-        with collect_effects(owner.held):
+        with collect_effects(owner.deferred):
             yield owner
     finally:
         state.within = before
@@ -481,11 +482,11 @@ def collect_writes() -> Generator[dict[int, Any]]:
 @contextlib.contextmanager
 def collect_effects(effects: list[Any]) -> Generator[None]:
     """Outside of traces, collect effects without results in `effects` instead of running them."""
-    before, state.held = state.held, effects
+    before, state.deferred_effects = state.deferred_effects, effects
     try:
         yield
     finally:
-        state.held = before
+        state.deferred_effects = before
 
 
 @contextlib.contextmanager
@@ -640,7 +641,7 @@ def _parent_of_ended(trace: Trace) -> Trace | None:
             f"It was made{where}, and escaped through global state, a closure or an attribute; "
             "return it from the function instead"
         )
-        error.made = where
+        error.origin = where
         raise error
     if isinstance(trace, DEAD):
         raise trace.error()

@@ -74,13 +74,13 @@ class _Rule:
         try:
             return fn(*args)
         except UnexpectedTracerError as error:
-            if error.made is None:
+            if error.origin is None:
                 raise
             raise UnexpectedTracerError(
                 f"{self.name}: its derivative rule uses a traced value that is no argument, and "
                 "the rule runs only when a derivative is computed; got a value that was "
-                f"made{error.made}, which has ended; pass the value to {self.name} as an argument, "
-                "and return its derivative from the rule"
+                f"made{error.origin}, which has ended; pass the value to {self.name} as an "
+                "argument, and return its derivative from the rule"
             ) from None
 
     def __repr__(self) -> str:

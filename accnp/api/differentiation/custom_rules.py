@@ -189,8 +189,8 @@ class RuleCall:
     """
 
     __slots__ = (
-        "_fixed", "_fixed_tree", "_held", "_written", "_x64", "args", "avals", "count", "effects",
-        "nodes", "places", "program", "refs", "tree",
+        "_fixed", "_fixed_tree", "_has_only_host_leaves", "_written", "_x64", "args", "avals",
+        "count", "effects", "nodes", "places", "program", "refs", "tree",
     )  # fmt: skip
 
     effects: EffectsOf | None
@@ -201,7 +201,9 @@ class RuleCall:
         self.args = args
         self.places = [i for i in range(len(args)) if i not in fixed]
         leaves, self.tree = flatten_arrays(tuple(args[i] for i in self.places))
-        self._held = not any(type(x) is Array or isinstance(x, Reference) for x in leaves)
+        self._has_only_host_leaves = not any(
+            type(x) is Array or isinstance(x, Reference) for x in leaves
+        )
         self._x64: bool = config.enable_x64
         self.refs: dict[int, Any] = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference)}
         self._written: dict[int, Any] = {}
@@ -218,7 +220,7 @@ class RuleCall:
     def of_host_values(self) -> bool:
         """Whether this is an ordinary Python call: nothing is being traced, and no argument can be
         differentiated."""
-        return self._held and state.abstract is None and not state.named
+        return self._has_only_host_leaves and state.abstract is None and not state.named
 
     def host_args(self) -> list[Any]:
         """Return the arguments of a call with host values, in the dtypes of arrays."""
@@ -299,7 +301,7 @@ class RuleCall:
                 moving = [x._node for x in detached]
                 return instead([*moving, *self.nodes[self.count :]])
             leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
-        effects = [] if self.effects is None else self.effects.held
+        effects = [] if self.effects is None else self.effects.deferred
         if effects and not depends_on_marks(self.nodes[: self.count]):
             for node in effects:
                 run_effect(node)

@@ -191,10 +191,10 @@ class Watched:
     Only objects that compare by identity are watched, since the keys of others change with them.
     """
 
-    __slots__ = ("_found",)
+    __slots__ = ("_objects",)
 
     def __init__(self, fun: Callable[..., Any], static: tuple) -> None:
-        self._found: list[tuple[Any, Any, dict[str, Any]]] = []
+        self._objects: list[tuple[Any, Any, dict[str, Any]]] = []
         for place, kind, value in static:
             instance_dict = getattr(value, "__dict__", None)
             if (
@@ -206,10 +206,10 @@ class Watched:
             names = _names_read(fun, kind)
             attributes = {k: _copy_content(v) for k, v in instance_dict.items() if k in names}
             if attributes:
-                self._found.append((place, value, attributes))
+                self._objects.append((place, value, attributes))
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._objects)
 
     def check(self, function: str, parameter: Callable[[int], str]) -> None:
         """Raise if a watched object has changed.
@@ -217,7 +217,7 @@ class Watched:
         Raises:
             ValueError: the program of an earlier call contains an old value.
         """
-        for place, value, attributes in self._found:
+        for place, value, attributes in self._objects:
             instance_dict = value.__dict__
             for attribute, before in attributes.items():
                 now = _copy_content(instance_dict.get(attribute))

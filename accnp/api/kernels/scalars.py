@@ -37,7 +37,7 @@ class ScalarFunction:
         self.text = ScalarText(function)
         self.mark = self.text.name
         self.op = scalar_op(self.name, self.mark, self.reference, cost)
-        self.found: dict[Any, np.dtype] = {}
+        self.result_dtypes: dict[Any, np.dtype] = {}
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Array:
         """Apply it to operands, which are broadcast."""
@@ -58,7 +58,7 @@ class ScalarFunction:
     def result(self, kinds: Sequence[np.dtype]) -> np.dtype:
         """The dtype of the result; compiles the function for these, so that errors come here."""
         key = (*kinds, dtypes.canonicalize_dtype(np.float64))
-        result_dtype = self.found.get(key)
+        result_dtype = self.result_dtypes.get(key)
         if result_dtype is None:
             operand_dtypes = [computed(k) for k in kinds]
             frontend = importlib.import_module("accnp.compiler.frontend.functions")
@@ -70,7 +70,7 @@ class ScalarFunction:
                 compiled = importlib.import_module("accnp.compiler.numba.user_functions")
                 inferred_dtype = compiled.scalar_result(self.text.python, self.of, operand_dtypes)
             result_dtype = self.declared or dtypes.canonicalize_dtype(inferred_dtype)
-            self.found[key] = result_dtype
+            self.result_dtypes[key] = result_dtype
         return result_dtype
 
     def reference(self, *arrays: np.ndarray, out: np.dtype) -> np.ndarray:

@@ -108,12 +108,12 @@ def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTre
 class _Leaf:
     """A mapped leaf of the arguments: its node, its axis and its name."""
 
-    __slots__ = ("axis", "given", "key", "name", "node", "place")
+    __slots__ = ("argument", "axis", "key", "name", "node", "place")
 
     def __init__(self, transform: str, value: Any, axis: int, name: str, place: int) -> None:
         self.name = name
         self.place = place
-        self.given = value
+        self.argument = value
         self.key = _is_key(value)
         if self.key:
             value = value._base
@@ -141,22 +141,22 @@ class _Leaf:
 
     def value(self, example: Node) -> Any:
         """Return the value that the function gets for one example."""
-        if isinstance(self.given, Reference):
-            return self.given.here(wrap(example))
+        if isinstance(self.argument, Reference):
+            return self.argument.here(wrap(example))
         if isinstance(self.node.trace, Deleted):  # raises when used, as outside of vmap
             deleted = const(self.node.value, example.aval)
             deleted.trace = self.node.trace
             return wrap(deleted)
-        return _convert_like(self.given, example)
+        return _convert_like(self.argument, example)
 
     def __str__(self) -> str:
         a = self.node.aval
         dims = ",".join(map(str, a.shape[: a.ndim - self.key]))
-        dtype = self.given.dtype if self.key else a.dtype.name
+        dtype = self.argument.dtype if self.key else a.dtype.name
         return f"axis {self.axis} of argument {self.name} of type {dtype}[{dims}]"
 
 
-def _held_node(x: Any) -> Any:
+def _get_content(x: Any) -> Any:
     """Return what an argument holds: the node of an array, the words of keys."""
     return x._base if isinstance(x, PRNGKeyArray) else x._node if type(x) is Array else x
 
@@ -169,7 +169,7 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
         return result if shared or is_host_value(result) else None
     if leaf is None or _is_key(result) != leaf.key:
         return None
-    argument = leaf.given
+    argument = leaf.argument
     if isinstance(argument, np.ndarray):
         return np.moveaxis(argument, leaf.axis, axis) if is_host_value(argument) else None
     at_place = isinstance(argument, Array) and axis == leaf.axis
@@ -291,21 +291,23 @@ class Mapping:
         structure = _LEAF
         through: list[_Leaf | None] = []
         closed: dict[int, Any] = {}
-        boxes = [leaf for leaf in mapped if isinstance(leaf.given, Reference)]
+        boxes = [leaf for leaf in mapped if isinstance(leaf.argument, Reference)]
 
         def one(examples: list[Node]) -> list[Node]:
             nonlocal out, out_leaves, structure
             assert state.abstract is not None
             state.abstract.refs = closed
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
-            places = {id(x): (leaf, _held_node(x)) for x, leaf in zip(values, mapped, strict=True)}
+            places = {
+                id(x): (leaf, _get_content(x)) for x, leaf in zip(values, mapped, strict=True)
+            }
             some, more = arguments.for_one(values)
             out = self.fun(*some, **more)
             out_leaves, structure = _flatten(out)
             outs = [self._result_node(x, i, out, structure) for i, x in enumerate(out_leaves)]
             for x in out_leaves:  # an item assignment may have changed an argument
                 leaf, content = places.get(id(x), (None, None))
-                through.append(leaf if leaf is not None and _held_node(x) is content else None)
+                through.append(leaf if leaf is not None and _get_content(x) is content else None)
             if config.check_tracer_leaks or state.abstract.rebound:  # drop the handles of this call
                 out_leaves = [wrap(x._node) if type(x) is Array else x for x in out_leaves]
                 out = structure.unflatten(out_leaves)
@@ -359,7 +361,9 @@ class Mapping:
         """Store the new contents that the examples computed in references."""
         for leaf, (x, batched) in zip(boxes, results, strict=False):
             set_refs(
-                [leaf.given], [move_axis(with_batch_axis(x, batched, size), 0, leaf.axis)], "vmap"
+                [leaf.argument],
+                [move_axis(with_batch_axis(x, batched, size), 0, leaf.axis)],
+                "vmap",
             )
         for ref, (x, batched) in zip(refs, results[len(boxes) :], strict=True):
             if batched:
