@@ -183,15 +183,15 @@ def _find_plan(
     """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
     two keys that `_make_keys` returns."""
     lost = (
-        unreferenced_leaves(pending_graph, pending_graph.taken)
-        if pending_graph.taken and not watch.synchronous
+        unreferenced_leaves(pending_graph, pending_graph.updated_leaves)
+        if pending_graph.updated_leaves and not watch.synchronous
         else ()
     )
     key, general = _make_keys(pending_graph, (places, lost, *rest))
     plan = _plans.get(key) or _plans.recall(key)
     if plan is not None and plan.spare and not watch.synchronous:
         # Large results can overwrite operands that are not referenced elsewhere.
-        more = unreferenced_leaves(pending_graph, {*pending_graph.taken, *plan.spare})
+        more = unreferenced_leaves(pending_graph, {*pending_graph.updated_leaves, *plan.spare})
         if more != lost:
             lost = more
             key, general = _make_keys(pending_graph, (places, lost, *rest))

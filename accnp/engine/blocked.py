@@ -61,7 +61,7 @@ def blocked_step(
     if step.op.control == "cond":
         return None
     driver = _Blocks(step, new_slot, test, block, can_stop)
-    return driver.made(fastmath) if driver.fits() else None
+    return driver.build(fastmath) if driver.fits() else None
 
 
 class _Blocks(Driver):
@@ -135,7 +135,7 @@ class _Blocks(Driver):
 
     # --- source text ---
 
-    def made(self, fastmath: bool) -> KernelStep:
+    def build(self, fastmath: bool) -> KernelStep:
         with self.blocks(self.total, self.size):
             {"while": self.while_, "scan": self.scan}[self.step.op.control]()
         kernel_step = self.finish(fastmath)

@@ -39,7 +39,7 @@ class Span(NamedTuple):
 class Capture:
     """A call as a graph."""
 
-    __slots__ = ("handle", "held", "results", "spans")
+    __slots__ = ("handle", "keep_alive", "results", "spans")
 
     def __init__(
         self, handle: int, spans: list[Span], results: list[int], keep_alive: object
@@ -47,7 +47,7 @@ class Capture:
         self.handle = handle
         self.spans = spans  # of the operands
         self.results = results  # where they come about
-        self.held = keep_alive  # the graph, and memory
+        self.keep_alive = keep_alive  # the graph, and memory
 
 
 def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Capture | str:

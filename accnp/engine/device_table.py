@@ -107,9 +107,9 @@ class _Steps:
                 last[self.rooted(slot)] = i
         for slot in ends:
             last[self.rooted(slot)] = len(steps)
-        self.held: list[tuple[int, int, int]] = []  # from, to, last use
+        self.live_spans: list[tuple[int, int, int]] = []  # from, to, last use
         for i, step in enumerate(steps):
-            self.held = [h for h in self.held if h[2] >= i]
+            self.live_spans = [h for h in self.live_spans if h[2] >= i]
             self.step(step, i, last)
 
     def captured(self, steps: Sequence[Any]) -> None:
@@ -141,11 +141,11 @@ class _Steps:
 
     def memory(self, nbytes: int, last: int) -> int:
         at, size = self.start, rounded_size(nbytes)
-        for begin, stop, _ in sorted(self.held):
+        for begin, stop, _ in sorted(self.live_spans):
             if at + size <= begin:
                 break
             at = max(at, stop)
-        self.held.append((at, at + size, last))
+        self.live_spans.append((at, at + size, last))
         self.room = max(self.room, at + size)
         return at
 
@@ -159,7 +159,7 @@ class _Steps:
             for slot, _ in step.results:
                 self.make(slot, last.get(slot, i))
             # Memory of the inside, behind all that lives now.
-            behind = max([stop for _, stop, _ in self.held], default=self.start)
+            behind = max([stop for _, stop, _ in self.live_spans], default=self.start)
             inside = _KINDS[step.op.control](self, step, behind)
             self.room = max(self.room, inside)
             return
@@ -268,8 +268,8 @@ def _body(
 
 
 class _Carry:
-    """A carry of a loop: where it is, where the next one is made, the one after, where the last is
-    wanted. `next` is None where the body updates it in place."""
+    """The places of a carry of a loop: of the current value, the next one, the one after that,
+    and of the final result. `next` is None where the body updates the carry in place."""
 
     def __init__(
         self, inside: _Inside, k: int, result: int, overwritten: bool, stays: bool, even: bool
@@ -288,7 +288,7 @@ class _Carry:
         self.now = inside.base(now)
         if not stays:
             self.next, self.after = inside.base(pair[0]), inside.base(pair[1])
-            self.wanted = inside.base(target)
+            self.final = inside.base(target)
 
 
 def _find_carries(
@@ -311,7 +311,7 @@ def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
     words: list[int] = []
     for c in carry:
         if c.next is not None:
-            words += [c.now, c.next, c.after, c.wanted, c.nbytes]
+            words += [c.now, c.next, c.after, c.final, c.nbytes]
     return words
 
 

@@ -31,15 +31,15 @@ __all__ = [
 class Pending:
     """A pending graph: nodes, leaves, structure as a cache key, and facts about each node."""
 
-    __slots__ = ("asked", "key", "leaves", "order", "places", "taken", "uses")
+    __slots__ = ("key", "leaves", "n_requested", "order", "places", "updated_leaves", "uses")
 
     def __init__(self) -> None:
         self.order: list[Node] = []
         self.leaves: list[Node] = []
         self.key: list[Any] = []
         self.uses: list[int] = []  # how often each node is an input
-        self.asked = 0  # the number of requested nodes, which are first in `order`
-        self.taken: set[int] = set()  # leaves that are operands of updates in place
+        self.n_requested = 0  # the number of requested nodes, which are first in `order`
+        self.updated_leaves: set[int] = set()  # leaves that are operands of updates in place
         # Leaves with the indices that updates write to. Their values are not part of the key.
         self.places: list[Node] = []
 
@@ -63,7 +63,7 @@ def collect(roots: Sequence[Node]) -> Pending:
             place[root] = len(order)
             order.append(root)
             uses.append(0)
-    pending_graph.asked = len(order)
+    pending_graph.n_requested = len(order)
     for node in order:  # which grows meanwhile
         ins: list[int] = []
         for x in node.inputs:
@@ -90,7 +90,7 @@ def collect(roots: Sequence[Node]) -> Pending:
         updated = form.updated_operand
         if updated is not None:
             if ins[updated] < 0:
-                pending_graph.taken.add(-1 - ins[updated])
+                pending_graph.updated_leaves.add(-1 - ins[updated])
             pending_graph.places += imported(
                 "accnp.compiler.fusion.update_regions"
             ).leaves_of_places(node)
@@ -139,7 +139,7 @@ def _references(nodes: list[Node]) -> list[int]:
 def nodes_to_store(pending_graph: Pending) -> tuple[list[Node], tuple[int, ...]]:
     """Return the nodes to store, and their positions in `order`: requested nodes, and nodes that
     objects outside the graph refer to."""
-    order, n_requested = pending_graph.order, pending_graph.asked
+    order, n_requested = pending_graph.order, pending_graph.n_requested
     references = [*map(sub, _references(order), pending_graph.uses)]
     if max(references[n_requested:], default=0) <= _ALONE:
         return order[:n_requested], (n_requested,)
@@ -198,7 +198,7 @@ def _needed_later(pending_graph: Pending) -> set[int]:
     """
     order, key = pending_graph.order, pending_graph.key
     references = [*map(sub, _references(order), pending_graph.uses)]
-    n_requested = pending_graph.asked
+    n_requested = pending_graph.n_requested
     stays = [
         i
         for i in range(n_requested, len(order))

@@ -50,7 +50,7 @@ def add_entry(
 ) -> None:
     """Add an entry for a pending graph with this plan, if it can have one."""
     form = pending_graph.order[0].form
-    if pending_graph.asked != 1 or form is None:
+    if pending_graph.n_requested != 1 or form is None:
         return
     record = (
         _make_entry(now, pending_graph, places, plan)
@@ -75,7 +75,7 @@ def _make_entry(
     walk, order = plan.walks, pending_graph.order
     if plan.quick is None or walk.mode != ALONE or walk.helpers or watch.on or scoped:
         return None
-    if plan.device is not None or plan.overwritten or plan.spare or pending_graph.taken:
+    if plan.device is not None or plan.overwritten or plan.spare or pending_graph.updated_leaves:
         return None
     if any(type(n.form) is not Form or type(n.aval) is tuple for n in order):
         return None
@@ -98,7 +98,7 @@ def _make_entry(
         leaves=leaves,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
-        told=[(pending_graph.leaves.index(x), x.params) for x in pending_graph.places]
+        places=[(pending_graph.leaves.index(x), x.params) for x in pending_graph.places]
         if plan.depends_on_indices
         else (),
         results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],

@@ -124,7 +124,7 @@ class Repeat:
     leaves: int
     fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`
     sizes: Sequence[int]
-    told: Sequence[tuple[int, dict[str, Any]]]  # leaves that have these parameters, by number
+    places: Sequence[tuple[int, dict[str, Any]]]  # leaf with indices of an update; parameters
     results: Sequence[tuple[int, int]]  # number of a buffer to make, and of its node
     depth: int
     table: Any
@@ -138,7 +138,7 @@ class Repeat:
         words = [
             len(self.nodes),
             self.leaves,
-            *map(len, [self.empty, self.same, self.fixed, self.sizes, self.told, self.results]),
+            *map(len, [self.empty, self.same, self.fixed, self.sizes, self.places, self.results]),
             self.depth,
             ctypes.addressof(self.table),
             *to.numbers(self.empty),
@@ -146,7 +146,7 @@ class Repeat:
             *self.fixed,
             *to.spaces(self.sizes),
             *[x for form, *n, ins in self.nodes for x in (to.number(form), *n, len(ins), *ins)],
-            *[x for leaf, params in self.told for x in (leaf, to.number(params))],
+            *[x for leaf, params in self.places for x in (leaf, to.number(params))],
             *[x for pair in self.results for x in pair],
         ]
         return Record(words, tuple(to.all), self.keeps)

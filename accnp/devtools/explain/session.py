@@ -328,7 +328,7 @@ def _passes_through(*names: str) -> bool:
 def _record_copies(original: Any, pending_graph: Any, leaves: Any) -> Any:
     lost = original(pending_graph, leaves)
     # The second call also covers other operands, which need no copies.
-    for k in pending_graph.taken if leaves is pending_graph.taken else ():
+    for k in pending_graph.updated_leaves if leaves is pending_graph.updated_leaves else ():
         if k not in lost:
             now = perf_counter_ns()
             leaf = pending_graph.leaves[k]
