@@ -22,7 +22,8 @@ __all__ = ["alone_calls", "follow"]
 # The number that the libraries have. They start with all CPUs, or with the number in environment
 # variables such as OPENBLAS_NUM_THREADS; it is changed when another number is first wanted.
 _applied = usable_cpus()
-_wanted: int | None = None  # set by the program's threads, once one has changed an option
+# Set by the program's threads, once one has changed an option.
+_requested_threads: int | None = None
 _controller: Any = None
 _scipy = False  # whether the controller has found that library
 _lock = renewed(threading.Lock())
@@ -79,10 +80,10 @@ def _apply_limit(threads: int, loaded: bool = False) -> None:
 
 
 def _update_limit() -> None:
-    global _wanted
+    global _requested_threads
     if not hasattr(_mine, "is_worker"):
-        _wanted = config.threads
-    _apply_limit(_wanted or config.threads)
+        _requested_threads = config.threads
+    _apply_limit(_requested_threads or config.threads)
 
 
 listeners.append(_update_limit)

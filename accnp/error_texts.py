@@ -78,7 +78,7 @@ def _name_the_call(error: BaseException) -> None:
     Errors of the user's own functions, errors of classes that do not concern arguments, and errors
     that have been completed before are left unchanged.
     """
-    if not isinstance(error, _KINDS) or getattr(error, "_told", False):
+    if not isinstance(error, _KINDS) or getattr(error, "_completed", False):
         return
     text = error.args[0] if len(error.args) == 1 else None
     tb = error.__traceback__
@@ -89,7 +89,7 @@ def _name_the_call(error: BaseException) -> None:
         last = last.tb_next
         if not _is_library_file(last.tb_frame.f_code.co_filename):
             return
-    error._told = True  # type: ignore[attr-defined]
+    error._completed = True  # type: ignore[attr-defined]
     function, name = _passed_function(error, first) or _called_function(first)
     if not name:
         return

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-INTERFACE = 10  # of the extension that this version needs, see `module.c`
+INTERFACE = 11  # of the extension that this version needs, see `module.c`
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(
@@ -20,23 +20,23 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "-X gil=1 or PYTHON_GIL=1"
     )
 
-_wanted = os.environ.get("ACCNP_NATIVE", "")
+_setting = os.environ.get("ACCNP_NATIVE", "")
 _core: Any = None
-if _wanted not in ("", "0", "1"):
+if _setting not in ("", "0", "1"):
     from importlib.util import module_from_spec, spec_from_file_location
 
-    _spec = spec_from_file_location("accnp._native._core", _wanted)
+    _spec = spec_from_file_location("accnp._native._core", _setting)
     if _spec is None or _spec.loader is None:
         raise ImportError(
-            f"accnp: ACCNP_NATIVE must be 0, 1, or the path of an extension; got {_wanted!r}"
+            f"accnp: ACCNP_NATIVE must be 0, 1, or the path of an extension; got {_setting!r}"
         )
     _core = sys.modules["accnp._native._core"] = module_from_spec(_spec)
     _spec.loader.exec_module(_core)
-elif _wanted != "0":
+elif _setting != "0":
     try:
         import accnp._native._core as _core  # type: ignore[no-redef]
     except ModuleNotFoundError as _error:
-        if _wanted == "1":
+        if _setting == "1":
             raise ImportError(
                 "accnp: ACCNP_NATIVE=1 needs the C extension, which was not built; install accnp "
                 "again, with a C compiler"

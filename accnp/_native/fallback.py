@@ -73,7 +73,7 @@ class Blocks:
         self.used = next(pool.uses)
         if self.size <= SMALL:
             return True
-        while pool.kept + self.size > pool.limit:
+        while pool.free_bytes + self.size > pool.limit:
             others = [b for b in pool.sizes() if b is not self and b.size > SMALL and len(b._items)]
             if not others or self.size > pool.limit:
                 return False
@@ -115,7 +115,7 @@ class Pool:
         self.live = self.peak = 0
 
     @property
-    def kept(self) -> int:
+    def free_bytes(self) -> int:
         """Bytes in free blocks."""
         return sum([len(b) * b.size for b in self.sizes()])
 
@@ -644,8 +644,8 @@ def dispatch_pending(records: tuple[Record, ...], node: Node) -> bool:
 # --- launches ---
 
 _ENTRY = (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_released = functools.lru_cache(4096)(ctypes.CFUNCTYPE(*_ENTRY))
-_held = functools.lru_cache(4096)(ctypes.PYFUNCTYPE(*_ENTRY))
+_without_gil = functools.lru_cache(4096)(ctypes.CFUNCTYPE(*_ENTRY))
+_with_gil = functools.lru_cache(4096)(ctypes.PYFUNCTYPE(*_ENTRY))
 _Words = functools.cache(lambda count: ctypes.c_int64 * count)
 
 
@@ -666,7 +666,7 @@ def launch_held(entry: int, n: int, chunk: int, *arguments: int) -> None:
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
-    _held(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
+    _with_gil(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
     _raise_pending_error()
 
 
@@ -676,7 +676,7 @@ def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
-    _run_alone(_released(entry), _Words(len(arguments))(*arguments), n, chunk)
+    _run_alone(_without_gil(entry), _Words(len(arguments))(*arguments), n, chunk)
 
 
 def _run_alone(entry: Callable[..., None], argv: Any, n: int, chunk: int) -> None:
@@ -806,7 +806,7 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     """Return what runs a table in a mode: a function of the addresses of buffers; after a pool and
     the number of its helpers, where these are wanted."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
-    launch = _released if mode != ALONE else _held
+    launch = _without_gil if mode != ALONE else _with_gil
 
     def make_function(entry: int) -> Callable[..., None]:
         return _copy if entry == COPY else launch(entry)
@@ -840,7 +840,9 @@ class _Job:
     """A launch of first..n that threads take chunks of from one counter."""
 
     def __init__(self, entry: int, argv: int, first: int, n: int, chunk: int) -> None:
-        self._run = functools.partial(_released(entry), argv, counter := _Words(1)(first), n, chunk)
+        self._run = functools.partial(
+            _without_gil(entry), argv, counter := _Words(1)(first), n, chunk
+        )
         self._counter, self._end = counter, n
         self.chunks = -(-(n - first) // chunk)
         self.stopped = 0
@@ -956,7 +958,7 @@ def _run_parallel(entry: int, argv: int, n: int, chunk: int, pool: int, helpers:
     if helpers > 0 and n > chunk:
         _thread_pools[pool].run(entry, argv, n, chunk, helpers)
     else:
-        _run_alone(_released(entry), argv, n, chunk)
+        _run_alone(_without_gil(entry), argv, n, chunk)
 
 
 # --- built-in entries, in place of kernels; see `launch.c` and `stores.c` ---

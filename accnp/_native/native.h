@@ -59,7 +59,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    int64_t limit, kept, reuses, dropped;
+    int64_t limit, free_bytes, reuses, dropped;
     int64_t live, peak; /* bytes of blocks in use; the most since `peak` was set */
     int64_t uses;       /* of free blocks */
     PyObject *sizes[256]; /* Blocks by class, NULL where none was asked for yet */

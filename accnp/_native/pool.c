@@ -45,7 +45,7 @@ push(Blocks *self, uint64_t ptr, PyObject *memory)
     }
     self->items[self->count++] = (Block){ptr, Py_XNewRef(memory)};
     if (self->pool != NULL) {
-        self->pool->kept += self->size;
+        self->pool->free_bytes += self->size;
     }
     return true;
 }
@@ -72,14 +72,14 @@ make_room(Blocks *self)
     if (self->size <= SMALL) {
         return true;
     }
-    while (self->pool != NULL && self->pool->kept + self->size > self->pool->limit) {
+    while (self->pool != NULL && self->pool->free_bytes + self->size > self->pool->limit) {
         Pool *pool = self->pool;
         Blocks *other = self->size <= pool->limit ? least_recently_used(pool, self) : NULL;
         if (other == NULL) {
             return false;
         }
         PyObject *memory = other->items[--other->count].memory;
-        pool->kept -= other->size;
+        pool->free_bytes -= other->size;
         pool->dropped += other->size;
         Py_XDECREF(memory); /* may run anything */
     }
@@ -127,7 +127,7 @@ blocks_clear(Blocks *self, PyObject *Py_UNUSED(ignored))
     while (self->count) {
         PyObject *memory = self->items[--self->count].memory;
         if (self->pool != NULL) {
-            self->pool->kept -= self->size;
+            self->pool->free_bytes -= self->size;
         }
         freed += self->size;
         Py_XDECREF(memory); /* may run anything */
@@ -263,7 +263,7 @@ take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
         return NULL;
     }
     Block block = blocks->items[--blocks->count];
-    blocks->pool->kept -= blocks->size;
+    blocks->pool->free_bytes -= blocks->size;
     blocks->pool->reuses++;
     made->ptr = block.ptr;
     made->memory = block.memory;
@@ -321,7 +321,7 @@ static PyMethodDef pool_methods[] = {
 };
 static PyMemberDef pool_members[] = {
     {"limit", T_LONGLONG, offsetof(Pool, limit), 0, "Bytes that are kept at most."},
-    {"kept", T_LONGLONG, offsetof(Pool, kept), READONLY, "Bytes in free blocks."},
+    {"free_bytes", T_LONGLONG, offsetof(Pool, free_bytes), READONLY, "Bytes in free blocks."},
     {"reuses", T_LONGLONG, offsetof(Pool, reuses), READONLY, "Blocks that were used again."},
     {"live", T_LONGLONG, offsetof(Pool, live), READONLY, "Bytes of blocks in use."},
     {"peak", T_LONGLONG, offsetof(Pool, peak), 0, "The most bytes in use; may be set."},

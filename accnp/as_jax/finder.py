@@ -52,7 +52,7 @@ def _is_public(name: str) -> bool:
     return name in ("", "example_libraries")
 
 
-_made: dict[str, AliasModule] = {}
+_alias_modules: dict[str, AliasModule] = {}
 
 
 def alias_module(name: str) -> AliasModule:
@@ -63,7 +63,7 @@ def alias_module(name: str) -> AliasModule:
     ImportError
         If accnp has no such module.
     """
-    if name not in _made:
+    if name not in _alias_modules:
         base = base_of(name)
         if base is None:
             raise ModuleNotFoundError(
@@ -71,8 +71,8 @@ def alias_module(name: str) -> AliasModule:
                 "modules of jax that it serves",
                 name=name,
             )
-        _made[name] = AliasModule(name, base)
-    return _made[name]
+        _alias_modules[name] = AliasModule(name, base)
+    return _alias_modules[name]
 
 
 class AliasModule(ModuleType):

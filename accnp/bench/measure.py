@@ -25,7 +25,7 @@ __all__ = ["Measurement", "Ratio", "timeit"]
 _OURS = ""  # the name of the function among those of the peers
 MOST_ROUNDS = 200
 FEWEST_ROUNDS = 3
-LONG = 0.2  # seconds of a call from which it gets no warm-up call before each sample
+LONG_CALL = 0.2  # seconds of a call from which it gets no warm-up call before each sample
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _sample(
     """Return interleaved times of the calls, and the number of calls per sample."""
     once = _time_of(calls[_OURS])
     most, least = (MOST_ROUNDS, FEWEST_ROUNDS) if rounds is None else (rounds, rounds)
-    if once > LONG:
+    if once > LONG_CALL:
         fit = int(seconds / once / len(calls))
         loops = number or 1
         return interleave(calls, max(least, min(most, fit)), loops, warm=0), loops

@@ -82,7 +82,7 @@ class _Upgrade(NamedTuple):
 _waiting: deque[_Upgrade] = deque()
 _under_way: list[_Upgrade] = []
 _thread: threading.Thread | None = None
-_held = False  # while the process forks
+_paused = False  # while the process forks
 
 
 def compile_first(
@@ -151,9 +151,9 @@ def _optimize_next(kernel: Kernel | None = None) -> bool:
 
 
 def _optimize(upgrade: _Upgrade) -> bool:
-    _under_way.append(upgrade)  # first: a fork sets `_held`, then reads this list
+    _under_way.append(upgrade)  # first: a fork sets `_paused`, then reads this list
     try:
-        if _held:
+        if _paused:
             return False
         try:
             _waiting.remove(upgrade)
@@ -179,7 +179,7 @@ def _run_worker() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _held or (kernel_cache.has_waiting_threads() and has_room()):
+        while _paused or (kernel_cache.has_waiting_threads() and has_room()):
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None
@@ -204,25 +204,25 @@ def _before_fork() -> None:
     child process does not have that thread. Then begin no other kernel: its locks of LLVM would
     never be released in the child. This thread does not help: it would wait for these locks for as
     long as other threads hold them."""
-    global _held
+    global _paused
     end = time.monotonic() + PATIENCE
     while _thread is not None and _waiting and time.monotonic() < end:
         time.sleep(_PAUSE / 2)
-    _held = True
+    _paused = True
     _wait_for_kernels(PATIENCE)
 
 
 def _in_parent() -> None:
-    global _held
-    _held = False
+    global _paused
+    _paused = False
 
 
 def _in_child() -> None:
     """Keep the waiting kernels: the next kernel that is compiled starts a thread for all."""
-    global _held, _thread
+    global _paused, _thread
     _waiting.extendleft([u for u in _under_way if u not in _waiting])
     _under_way.clear()
-    _held, _thread = False, None
+    _paused, _thread = False, None
 
 
 atexit.register(_at_exit)

@@ -27,7 +27,9 @@ THREADS = 256  # of a block, unless a kernel says otherwise
 # Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
 NEWEST = (9, 0)
 
-_found = BoundedCache[tuple[Any, ...], "Ptx"]("kernel_cache_size").register("PTX", "code for GPUs")
+_ptx_cache = BoundedCache[tuple[Any, ...], "Ptx"]("kernel_cache_size").register(
+    "PTX", "code for GPUs"
+)
 _lock = renewed(threading.Lock())
 
 
@@ -85,7 +87,7 @@ def ptx_of(
         if token in ("f4", "f8", "c8", "c16"):
             raise ValueError(f"ptx_of: pass a {token} by pointer; got {token!r}")
     key = (source, signature, name, fastmath, cc, tasks, threads, callees, guard)
-    ptx = _found.get(key) or _found.recall(key)
+    ptx = _ptx_cache.get(key) or _ptx_cache.recall(key)
     if ptx is not None:
         counters.memory_hits += 1
         return ptx
@@ -125,5 +127,5 @@ def ptx_of(
             disk.put(place, text.encode())
     with _lock:
         ptx = Ptx(entry, text, threads)
-        _found.store(key, ptx)
+        _ptx_cache.store(key, ptx)
         return ptx

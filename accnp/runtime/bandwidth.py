@@ -28,7 +28,7 @@ _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
 _BUSY_ROUNDS = 21  # on a busy machine, fewer rounds run without interference
 # By number of threads, or by GPU.
-_found: dict[int | Device, float] = {}
+_rates: dict[int | Device, float] = {}
 _loads: dict[int, Load] = {}  # of the machine, during these measurements
 _lock = renewed(threading.Lock())
 
@@ -65,7 +65,7 @@ def bandwidth(device: Device | None = None) -> float:
     with _lock:
         if device is not None:
             return _measure_gpu_bandwidth(device)
-        rate = _found.get(config.threads)
+        rate = _rates.get(config.threads)
         if rate is None:
             copy = streaming_copy(_MOVED)
             copy()
@@ -76,7 +76,7 @@ def bandwidth(device: Device | None = None) -> float:
                 copy()
                 times.append(perf_counter() - start)
             _loads[config.threads] = before.worse_of(machine_load())
-            rate = _found[config.threads] = _MOVED / min(times)
+            rate = _rates[config.threads] = _MOVED / min(times)
     return rate
 
 
@@ -89,7 +89,7 @@ def limit_load(device: Device | None = None) -> Load | None:
 
 
 def _measure_gpu_bandwidth(device: Device) -> float:
-    if device not in _found:
+    if device not in _rates:
         driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
         half = min(_MOVED, driver.stats()["free"] // 4)
         source, target = driver.alloc(half), driver.alloc(half)
@@ -100,5 +100,5 @@ def _measure_gpu_bandwidth(device: Device) -> float:
             end = driver.event(True)
             driver.wait(end)
             seconds.append(driver.elapsed(begin, end))
-        _found[device] = 2 * half / min(seconds)
-    return _found[device]
+        _rates[device] = 2 * half / min(seconds)
+    return _rates[device]

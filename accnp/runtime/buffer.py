@@ -384,7 +384,7 @@ def ml_dtype(name: str) -> np.dtype:
 def pool_stats() -> dict[str, int]:
     """Return the numbers of allocations and reuses, and the bytes in use, kept, and allowed."""
     with _pool.lock:
-        kept_bytes = _pool.kept
+        kept_bytes = _pool.free_bytes
         return {
             "allocations": _pool.allocations,
             "reuses": _pool.reuses,
@@ -406,7 +406,7 @@ def _follow_limit() -> None:
     limit = _limit()
     if limit != _pool.limit:
         _pool.limit = limit
-        if _pool.kept > limit:
+        if _pool.free_bytes > limit:
             trim()
 
 
@@ -415,7 +415,7 @@ register_cache(
     "pool",
     "bytes of freed buffers, for reuse",
     "pool_max_bytes",
-    lambda: _pool.kept,
+    lambda: _pool.free_bytes,
     lambda: _pool.dropped,
     trim,
     in_bytes=True,

@@ -131,24 +131,24 @@ if TYPE_CHECKING:
 class _PoolMemory:
     """Memory from the pool of the compute stream."""
 
-    __slots__ = ("held", "ptr")
+    __slots__ = ("owner", "ptr")
 
     def __init__(self, pointer: _Pointer) -> None:
-        self.held = pointer
+        self.owner = pointer
         self.ptr: int = pointer.ptr
 
 
 class _DeferredMemory:
     """Memory from the pool of another stream, freed after the work so far on the compute stream."""
 
-    __slots__ = ("driver", "held", "ptr")
+    __slots__ = ("driver", "owner", "ptr")
 
     def __init__(self, driver: CupyDriver, memory: _Pointer | _Array, ptr: int) -> None:
-        self.driver, self.held, self.ptr = driver, memory, ptr
+        self.driver, self.owner, self.ptr = driver, memory, ptr
 
     def __del__(self) -> None:
         try:
-            self.driver.retire(self.held)
+            self.driver.retire(self.owner)
         except Exception:  # at exit, CUDA may have shut down already
             return
 
@@ -156,16 +156,16 @@ class _DeferredMemory:
 class _Graph:
     """Captured work, with its own memory and plans."""
 
-    __slots__ = ("driver", "handle", "held", "value")
+    __slots__ = ("driver", "handle", "references", "value")
 
     def __init__(
         self, driver: CupyDriver, handle: int, value: Any, references: tuple[object, ...]
     ) -> None:
-        self.driver, self.handle, self.value, self.held = driver, handle, value, references
+        self.driver, self.handle, self.value, self.references = driver, handle, value, references
 
     def __del__(self) -> None:
         try:
-            self.driver.retire(self.held)
+            self.driver.retire(self.references)
         except Exception:  # as above
             return
 

@@ -108,7 +108,7 @@ class Device:
 process = 0, 1  # the index of this process, and how many there are; see `join`
 _SHOWN = {"cpu": "cpu", "gpu": "cuda"}
 _GPU, _OTHERS = ("gpu", "cuda"), ("rocm", "tpu", "metal")
-_made: dict[str, tuple[Device, ...]] = {}
+_devices: dict[str, tuple[Device, ...]] = {}
 _gpus: tuple[Any, tuple[Device, ...]] = (None, ())  # the drivers, and their devices
 _lock = renewed(threading.Lock())
 # Whether a GPU may be in use: one was found, or is selected as the default. If not, the devices of
@@ -118,15 +118,15 @@ gpu_possible = False
 
 def _platforms() -> dict[str, tuple[Device, ...]]:
     """Return the devices by platform; the first call fixes their number."""
-    if not _made:
+    if not _devices:
         with _lock:
-            if not _made:
+            if not _devices:
                 count = config.read("num_cpu_devices")
                 _check_count(count)
                 many = process[1] > 1  # each has one
                 of = [*range(process[1])] if many else [0] * max(count, 1)
-                _made["cpu"] = tuple([Device("cpu", i, "cpu", p) for i, p in enumerate(of)])
-    return _made
+                _devices["cpu"] = tuple([Device("cpu", i, "cpu", p) for i, p in enumerate(of)])
+    return _devices
 
 
 def join(index: int, count: int) -> None:
@@ -138,7 +138,7 @@ def join(index: int, count: int) -> None:
     global process
     if process == (index, count):  # connected again
         return
-    if _made and count > 1:
+    if _devices and count > 1:
         raise RuntimeError(
             "distributed.initialize: it must be called before devices are used; got a program that "
             "has used them; call it first, right after the import"
@@ -185,10 +185,10 @@ def _check_count(count: int) -> None:
 def _check_devices_not_made(count: int) -> None:
     """Reject a change of the number of devices after they have been made."""
     _check_count(count)
-    if _made and max(count, 1) != len(_made["cpu"]):
+    if _devices and max(count, 1) != len(_devices["cpu"]):
         raise RuntimeError(
             "config: num_cpu_devices can only be set before devices are used; got "
-            f"{count} where there are {len(_made['cpu'])}; set it right after the import, or in "
+            f"{count} where there are {len(_devices['cpu'])}; set it right after the import, or in "
             "ACCNP_NUM_CPU_DEVICES"
         )
 

@@ -461,14 +461,14 @@ TEXT = (
 )  # fmt: skip
 _SYMBOLS = (LAUNCH, COPY, GRAPH, *map(call_of, _KINDS), LOOP, CHOICE)
 
-_found: dict[str, int] = {}
+_addresses: dict[str, int] = {}
 _code: list[object] = []  # keeps the code loaded
 
 
 def addresses() -> dict[str, int]:
     """Return the addresses of the entries by name."""
-    if not _found:
+    if not _addresses:
         pointers, code = native_code(("gpu", TEXT), TEXT, _SYMBOLS)
         _code.append(code)
-        _found.update(zip(_SYMBOLS, pointers, strict=True))
-    return _found
+        _addresses.update(zip(_SYMBOLS, pointers, strict=True))
+    return _addresses

@@ -327,16 +327,16 @@ class Driver(Protocol):
 Provider = Callable[[], Sequence[Driver]]
 
 _lock = renewed(threading.Lock())
-_found: tuple[Driver, ...] | GPUUnavailable | None = None
+_drivers: tuple[Driver, ...] | GPUUnavailable | None = None
 _provider: Provider | None = None
 
 
 def install(provider: Provider | None) -> None:
     """Get drivers from a function, or from CuPy again (None). Earlier devices become invalid; no
     array may be on them."""
-    global _found, _provider
+    global _drivers, _provider
     with _lock:
-        _provider, _found = provider, None
+        _provider, _drivers = provider, None
 
 
 def drivers() -> tuple[Driver, ...]:
@@ -345,14 +345,14 @@ def drivers() -> tuple[Driver, ...]:
     Raises:
         GPUUnavailable: no GPU can be used.
     """
-    global _found
-    if _found is None:
+    global _drivers
+    if _drivers is None:
         with _lock:
-            if _found is None:
-                _found = _find_drivers()
-    if isinstance(_found, GPUUnavailable):
-        raise _found.with_traceback(None)
-    return _found
+            if _drivers is None:
+                _drivers = _find_drivers()
+    if isinstance(_drivers, GPUUnavailable):
+        raise _drivers.with_traceback(None)
+    return _drivers
 
 
 def _find_drivers() -> tuple[Driver, ...] | GPUUnavailable:

@@ -367,7 +367,7 @@ def _end_by_interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-_held: list[Stream] = []
+_paused_streams: list[Stream] = []
 
 
 def _before_fork() -> None:
@@ -375,16 +375,16 @@ def _before_fork() -> None:
     for stream in list(_streams):
         if stream._owner != get_ident():
             stream._running.acquire()
-            _held.append(stream)
+            _paused_streams.append(stream)
 
 
 def _after_fork_parent() -> None:
-    while _held:
-        _held.pop()._running.release()
+    while _paused_streams:
+        _paused_streams.pop()._running.release()
 
 
 def _after_fork_child() -> None:
-    _held.clear()
+    _paused_streams.clear()
     for stream in list(_streams):
         inside = stream._owner == get_ident()
         stream._reset()

@@ -66,10 +66,10 @@ def guard_gpu(driver: Any) -> Look:
     live: dict[int, tuple[Any, int]] = {}
 
     class Marked:
-        __slots__ = ("__weakref__", "held", "nbytes", "own", "ptr")
+        __slots__ = ("__weakref__", "nbytes", "own", "owner", "ptr")
 
         def __init__(self, own: Any, nbytes: int) -> None:
-            self.own, self.held, self.nbytes, self.ptr = own, own.held, nbytes, own.ptr + WIDE
+            self.own, self.owner, self.nbytes, self.ptr = own, own.owner, nbytes, own.ptr + WIDE
 
         def __del__(self) -> None:
             live.pop(id(self), None)

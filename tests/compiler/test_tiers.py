@@ -241,11 +241,11 @@ def test_fork_waits_for_pending_optimizations(no_disk, monkeypatch):
         same = (
             (np.asarray(f(x)) == first).all()
             and not background_compile._waiting
-            and not background_compile._held
+            and not background_compile._paused
         )
         os._exit(0 if same else 1)
     assert os.waitpid(pid, 0)[1] == 0
-    assert not background_compile._held
+    assert not background_compile._paused
 
 
 def test_forked_child_continues_pending_optimizations(no_upgrades, monkeypatch):
@@ -268,7 +268,7 @@ def test_forked_child_continues_pending_optimizations(no_upgrades, monkeypatch):
         os._exit(0 if same else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert len(background_compile._waiting) == waiting
-    assert not background_compile._held
+    assert not background_compile._paused
 
 
 def test_failed_optimization_does_not_block_others(no_disk):

@@ -54,7 +54,7 @@ def cpu_formulas():
     """Use the CPU's formulas in GPU kernels, without approximate instructions, so that results can
     be compared bitwise. These kernels are not stored in the disk cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
+        patch.setattr(ptx, "_ptx_cache", BoundedCache("kernel_cache_size"))
         patch.setattr(ptx, "disk_cache", lambda: None)
         patch.setattr(units, "has_units", lambda x: False)
         with _assembling():
@@ -63,8 +63,8 @@ def cpu_formulas():
 
 @contextmanager
 def _assembling():
-    before = set(ptx._found)
+    before = set(ptx._ptx_cache)
     yield
     if not REAL and ptxas():
-        generated = {p.text for key, p in ptx._found.items() if key not in before}
+        generated = {p.text for key, p in ptx._ptx_cache.items() if key not in before}
         assert refused(sorted(generated)) == []

@@ -63,7 +63,7 @@ def test_large_copies_run_beside_kernels(cuda):
         ("current", IN), ("current", None), ("copy", 1, IN), (COMPUTE, "waits for", IN),
     ]  # fmt: skip
     (staged,) = d._retired
-    owner = memory.held
+    owner = memory.owner
     del memory  # kernels may still read it: it stays until they are done
     assert [x for _, x in d._retired][-1] is owner
     for event, _ in d._retired:
@@ -184,7 +184,7 @@ def test_a_capture_has_a_stream_and_memory_of_its_own(cuda):
     d.launch(f, 1, 32, [1, 2])
     assert cuda.launched[-1][4] == COMPUTE
     # Plans of Fourier transforms and the pool stay until all launches so far have run.
-    owners = graph.held
+    owners = graph.references
     assert "a plan" in owners[1]
     del graph
     gc.collect()

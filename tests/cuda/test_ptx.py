@@ -54,11 +54,11 @@ def test_newer_gpus_use_ptx_of_the_newest_known_target():
 
 def test_ptx_is_cached_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
-        monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
+        monkeypatch.setattr(ptx, "_ptx_cache", BoundedCache("kernel_cache_size"))
         before = counters.compiles
         kernel = ptx_of(SQUARE, SIGNATURE, tasks=True)
         assert counters.compiles == before + 1
-        monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
+        monkeypatch.setattr(ptx, "_ptx_cache", BoundedCache("kernel_cache_size"))
         hits = counters.disk_hits
         assert ptx_of(SQUARE, SIGNATURE, tasks=True) == kernel
         assert (counters.compiles, counters.disk_hits) == (before + 1, hits + 1)

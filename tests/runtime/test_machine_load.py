@@ -112,7 +112,7 @@ def test_bandwidth_share_above_the_limit_is_explained(monkeypatch, nbytes, load,
 
 def test_a_copy_beside_other_work_takes_more_rounds(monkeypatch):
     moves = []
-    monkeypatch.setattr(bandwidth, "_found", {})
+    monkeypatch.setattr(bandwidth, "_rates", {})
     monkeypatch.setattr(bandwidth, "_loads", {})
     monkeypatch.setattr(bandwidth, "streaming_copy", lambda moved: lambda: moves.append(moved))
     monkeypatch.setattr(bandwidth, "machine_load", lambda: BUSY)

@@ -99,10 +99,10 @@ def test_pool_counts_allocations_and_frees() -> None:
     pool.peak = 0
     assert pool.live == live + size
     del second
-    bytes_before = pool.kept
+    bytes_before = pool.free_bytes
     third = pool.empty(999)
     assert (third.nbytes, third.size_class) == (999, size)
-    assert pool.kept == bytes_before - size
+    assert pool.free_bytes == bytes_before - size
     assert pool.peak >= pool.live == live + size
     assert pool.reuses > reuses
 
