@@ -140,7 +140,7 @@ def _launch(
     for slot, source, _, over in step.updated_slots:
         if over and slots[source].pooled:  # not one that others have, too
             slots[slot] = slots[source]
-            slots[slot].written()
+            slots[slot].mark_written()
         else:
             slots[slot] = copy(slots[source], step.label)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]

@@ -453,7 +453,7 @@ class _Table:
         buffers = [*leaves]
         for i in self.overwritten:
             if buffers[i].pooled:
-                buffers[i].written()
+                buffers[i].mark_written()
             else:  # others have it, too
                 buffers[i] = copy(buffers[i], "an update")
         for (nbytes, step), step_origin in zip(self.fresh, self.origins, strict=True):

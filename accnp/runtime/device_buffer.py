@@ -104,7 +104,7 @@ class DeviceBuffer(Buffer):
             self._host = buffer
         return buffer
 
-    def written(self) -> None:
+    def mark_written(self) -> None:
         """Discard the cached host copy, because a kernel has written to the memory."""
         self._host = None
 

@@ -20,7 +20,7 @@ from accnp.compiler import kernel_cache
 from accnp.compiler.frontend.functions import UserFunctions, result_type
 from accnp.compiler.frontend.operators import common_type
 from accnp.compiler.frontend.program import read_source
-from accnp.compiler.frontend.statements import Written
+from accnp.compiler.frontend.statements import StatementWriter
 from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.loops.ir import For, If, Var, While
 from accnp.compiler.loops.types import DTYPES, F8, DType
@@ -343,7 +343,7 @@ def test_numba_compiles_the_helpers_of_a_function_too():
 )
 def test_unsupported_syntax_errors_name_the_line(text, what, line):
     source = f"def f(x):\n    {text}\n"
-    users = UserFunctions(functions_of(source), Written(set()), by_numba=False)
+    users = UserFunctions(functions_of(source), StatementWriter(set()), by_numba=False)
     with pytest.raises(Unsupported, match=what) as error:
         users.call("f", [Var("x", F8)])
     assert error.value.line == line

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from accnp.compiler.frontend.expressions import Expressions, Users
 from accnp.compiler.frontend.jumps import split_assignment
-from accnp.compiler.frontend.statements import Values, Written
+from accnp.compiler.frontend.statements import StatementWriter, Values
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Var
 from accnp.compiler.unsupported import Unsupported
@@ -27,9 +27,9 @@ class Branchless(Expressions):
     branches = False
 
     def __init__(
-        self, tree: ast.FunctionDef, values: Values, users: Users, written: Written
+        self, tree: ast.FunctionDef, values: Values, users: Users, writer: StatementWriter
     ) -> None:
-        self.tree, self.values, self.users, self.out = tree, values, users, written
+        self.tree, self.values, self.users, self.out = tree, values, users, writer
 
     def result(self) -> Expr:
         """Return what the function returns."""
@@ -68,7 +68,7 @@ class Branchless(Expressions):
         return value, after
 
     def branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> Expr | None:
-        test = self.kept("test", self.test(node.test))
+        test = self.let_once("test", self.test(node.test))
         if isinstance(test, Const):
             return self.block([*(node.body if test.value else node.orelse), *rest])
         inside = [n for s in (*node.body, *node.orelse) for n in walk(s)]
@@ -85,7 +85,7 @@ class Branchless(Expressions):
             if x is None or y is None or isinstance(x, Buffer) or isinstance(y, Buffer):
                 self.values.pop(name, None)  # has a value on one side only
             elif x is not y:
-                self.values[name] = self.kept(name, self.select(test, x, y))
+                self.values[name] = self.let_once(name, self.select(test, x, y))
         return None
 
     def statement(self, node: ast.stmt) -> None:
@@ -94,11 +94,13 @@ class Branchless(Expressions):
                 (target,) = s.targets
                 if not isinstance(target, ast.Name):
                     raise Unsupported("an assignment to an element")
-                self.values[target.id] = self.kept(target.id, self.expr(s.value))
+                self.values[target.id] = self.let_once(target.id, self.expr(s.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             name = node.target.id
             old = self.name(name)
-            self.values[name] = self.kept(name, self.binary(node.op, old, self.expr(node.value)))
+            self.values[name] = self.let_once(
+                name, self.binary(node.op, old, self.expr(node.value))
+            )
         elif not isinstance(node, ast.Pass) and not (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         ):

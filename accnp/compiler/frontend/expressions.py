@@ -64,7 +64,7 @@ class Expressions:
         """Assign a value to a new variable, and return the variable."""
         raise NotImplementedError
 
-    def kept(self, name: str, x: Expr) -> Expr:
+    def let_once(self, name: str, x: Expr) -> Expr:
         """Return a variable with this value, so that it is computed once."""
         return x if isinstance(x, Const | Var) else self.let(name, x)
 
@@ -123,7 +123,7 @@ class Expressions:
         return computed(known, x, y)
 
     def power(self, x: ast.BinOp) -> Expr:
-        base, exponent = self.kept("base", self.expr(x.left)), x.right
+        base, exponent = self.let_once("base", self.expr(x.left)), x.right
         if not isinstance(exponent, ast.Constant) or type(exponent.value) is not int:
             other = self.expr(exponent)
             if dtype(base) != dtype(other) or number_of(base).kind != "float":
@@ -133,9 +133,9 @@ class Expressions:
             raise Unsupported(_POWERS)
         product = base
         for bit in bin(exponent.value)[3:]:
-            product = self.kept("power", computed("mul", product, product))
+            product = self.let_once("power", computed("mul", product, product))
             if bit == "1":
-                product = self.kept("power", computed("mul", product, base))
+                product = self.let_once("power", computed("mul", product, base))
         return product
 
     def unary(self, x: ast.UnaryOp) -> Expr:
@@ -151,7 +151,7 @@ class Expressions:
     def compare(self, x: ast.Compare) -> Expr:
         values = [self.expr(v) for v in (x.left, *x.comparators)]
         if len(values) > 2:  # those in the middle are compared twice
-            values = [self.kept("side", v) for v in values]
+            values = [self.let_once("side", v) for v in values]
         result: Expr | None = None
         for op, a, b in zip(x.ops, values, values[1:], strict=False):
             known = COMPARE.get(type(op))
@@ -172,7 +172,7 @@ class Expressions:
         name = x.func.attr if isinstance(x.func, ast.Attribute) else ""
         if isinstance(x.func, ast.Name) and x.func.id not in self.values:
             module, name = "builtins", x.func.id
-        value = number_function(module, name, arguments, self.kept) if module else None
+        value = number_function(module, name, arguments, self.let_once) if module else None
         if value is None:
             of = ", ".join([dtype(a).token for a in arguments])
             raise Unsupported(f"no function {ast.unparse(x.func)} of ({of})", x)

@@ -23,7 +23,7 @@ from accnp.compiler.frontend.definitions import keep_linked, with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.liveness import names_in
-from accnp.compiler.frontend.statements import Values, Written
+from accnp.compiler.frontend.statements import StatementWriter, Values
 from accnp.compiler.frontend.structured_function import StructuredFunction
 from accnp.compiler.frontend.syntax import functions_of, parse_source
 from accnp.compiler.llvm.intrinsics.all import TABLE
@@ -51,7 +51,9 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
         The dtypes of its arguments.
     """
     kinds = {d.numpy: d for d in DTYPES.values()}
-    users = UserFunctions(functions_of(with_definitions(name)), Written(set()), by_numba=False)
+    users = UserFunctions(
+        functions_of(with_definitions(name)), StatementWriter(set()), by_numba=False
+    )
     try:
         arguments = [Var(f"x{n}", kinds[k]) for n, k in enumerate(of)]
         return number_type(users.call(name, arguments)).numpy
@@ -65,14 +67,14 @@ class UserFunctions:
     def __init__(
         self,
         functions: Mapping[str, ast.FunctionDef],
-        written: Written,
+        writer: StatementWriter,
         constants: Mapping[str, Const] | None = None,
         by_numba: bool = True,
     ) -> None:
         self.constants = dict(constants or {})
         self.functions = dict(functions)
         self.by_numba = by_numba  # whether Numba compiles unsupported functions
-        self.out = written
+        self.out = writer
         self.left = LARGEST
         self.active: list[str] = []  # the enclosing functions
         self.structured: dict[str, ast.FunctionDef] = {}
@@ -127,12 +129,12 @@ class UserFunctions:
         begin, depth = len(self.out.blocks[-1]), len(self.out.blocks)
         try:
             bindings = dict(zip(names, values, strict=True))
-            return self.written(tree, {**self.constants, **bindings}, branches)
+            return self.write_body(tree, {**self.constants, **bindings}, branches)
         except Unsupported:
             if not self.by_numba or not branches:
                 raise
             del self.out.blocks[depth:], self.out.blocks[-1][begin:]
-            return self.linked(name, values)
+            return self.call_linked(name, values)
         finally:
             self.active.pop()
 
@@ -146,7 +148,7 @@ class UserFunctions:
         for other in sorted(names_in(*tree.body) & self.functions.keys()):
             self.check(other)
 
-    def written(self, tree: ast.FunctionDef, bindings: Values, branches: bool) -> Expr:
+    def write_body(self, tree: ast.FunctionDef, bindings: Values, branches: bool) -> Expr:
         begin, depth, left = len(self.out.blocks[-1]), len(self.out.blocks), self.left
         try:
             if has_loops(tree):
@@ -163,7 +165,7 @@ class UserFunctions:
             self.structured[tree.name], dict(bindings), self, self.out
         ).result()
 
-    def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
+    def call_linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """Return the call of a function that Numba compiles."""
         numbers = [f"{n} = float('{x.value}')" if isinstance(x.value, float) else f"{n} = {x.value}"
                    for n, x in self.constants.items()]  # fmt: skip

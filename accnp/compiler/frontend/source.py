@@ -30,7 +30,7 @@ from accnp.compiler.frontend.operators import (
     number_of,
     stored_as,
 )
-from accnp.compiler.frontend.statements import Statements, Written, as_type
+from accnp.compiler.frontend.statements import Statements, StatementWriter, as_type
 from accnp.compiler.frontend.syntax import called_function, symbol_of, walk
 from accnp.compiler.frontend.wide_loads import LOADS, STORES, name_elements
 from accnp.compiler.llvm.intrinsics.all import TABLE
@@ -106,7 +106,9 @@ def read_kernel(
         If the signature is not one of its arguments.
     """
     check_parameters(tree)
-    out = Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED | OF_GPUS)
+    out = StatementWriter(
+        {n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED | OF_GPUS
+    )
     users = UserFunctions(functions or {}, out, constants or {})
     ranged = called or not threads
     tree = name_elements(tree) if threads else tree
@@ -236,7 +238,7 @@ class _Reader(Expressions, Statements):
     def load_vector(self, target: ast.expr, x: ast.expr) -> None:
         """Load several elements; those of bools are bytes."""
         names = [n.id for n in walk(target) if isinstance(n, ast.Name)]
-        place, index = self.given(x, 2)
+        place, index = self.arguments_of(x, 2)
         memory, at = self.memory(place), self.index(index)
         results = tuple([Var(self.out.fresh(n), memory.element) for n in names])
         self.out.add(LoadVector(results, memory, at))
@@ -245,7 +247,7 @@ class _Reader(Expressions, Statements):
 
     def store_vector(self, x: ast.Call) -> None:
         """Store several elements."""
-        place, index, *values = self.given(x, 2 + STORES[called_function(x)])
+        place, index, *values = self.arguments_of(x, 2 + STORES[called_function(x)])
         memory, at = self.memory(place), self.index(index)
         stored = tuple([stored_as(self.expr(v), memory.element) for v in values])
         self.out.add(StoreVector(memory, at, stored))
@@ -264,7 +266,7 @@ class _Reader(Expressions, Statements):
         array = length_of(function)
         if array is None:
             return self.expr(x, name)
-        self.given(x, 0)
+        self.arguments_of(x, 0)
         of, length, exact = array
         self.out.stack.append(Buffer(self.out.fresh(name), of, length, exact))
         return self.out.stack[-1]
@@ -277,7 +279,7 @@ class _Reader(Expressions, Statements):
         self.shared.append(Buffer(self.out.fresh(name), of, int(length.value)))
         return self.shared[-1]
 
-    def given(self, x: ast.expr, count: int) -> list[ast.expr]:
+    def arguments_of(self, x: ast.expr, count: int) -> list[ast.expr]:
         """Return the arguments of a call of a function that takes this number of them."""
         assert isinstance(x, ast.Call)
         if len(x.args) != count or x.keywords:
@@ -363,8 +365,8 @@ class _Reader(Expressions, Statements):
     def count(self) -> None:
         """Do nothing: the length of kernels is not limited."""
 
-    def kept(self, name: str, x: Expr) -> Expr:
-        return x if self.out.pure else super().kept(name, x)
+    def let_once(self, name: str, x: Expr) -> Expr:
+        return x if self.out.pure else super().let_once(name, x)
 
     def expr(self, x: ast.expr, name: str = "t") -> Expr:
         if isinstance(x, ast.Subscript):
@@ -425,10 +427,10 @@ class _Reader(Expressions, Statements):
         if function in self.users.functions:
             return self.users.call(function, args)
         if function == "nontemporal_requested":
-            self.given(x, 0)
+            self.arguments_of(x, 0)
             return Call("nontemporal_requested", (), I8)
         if function == "at":
-            place, index = self.given(x, 2)
+            place, index = self.arguments_of(x, 2)
             return Address(self.memory(place), self.index(index))
         if function in DTYPES and len(args) == 1:
             return cast_to(args[0], DTYPES[function])
@@ -436,7 +438,7 @@ class _Reader(Expressions, Statements):
         if result is None:
             result, passed = type_of_call(function, [dtype(a) for a in args]), tuple(args)
         if result is None and function not in TABLE and function not in FUNCTIONS:
-            value = number_function("builtins", function, args, self.kept)
+            value = number_function("builtins", function, args, self.let_once)
             if value is not None:
                 return value
             raise Unsupported(f"name {function!r} is not defined", x)

@@ -37,13 +37,13 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import I8, DType, Type
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["Statements", "Values", "Written", "as_type"]
+__all__ = ["StatementWriter", "Statements", "Values", "as_type"]
 
 Values = dict[str, Expr | Buffer]
 _ZERO, _ONE = Const(0, I8), Const(1, I8)
 
 
-class Written:
+class StatementWriter:
     """The statements that were written so far, and the names of their variables."""
 
     def __init__(self, used: set[str]) -> None:
@@ -90,9 +90,9 @@ class _Loop(NamedTuple):
 class Statements:
     """Translates the statements of a function, and keeps the current value of each name."""
 
-    def __init__(self, tree: ast.FunctionDef, written: Written) -> None:
+    def __init__(self, tree: ast.FunctionDef, writer: StatementWriter) -> None:
         self.tree = tree
-        self.out = written
+        self.out = writer
         self.liveness = Liveness(tree)
         self.values: Values = {}  # of the names so far
         self.loops: list[_Loop] = []  # the enclosing loops

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from accnp.compiler.frontend.expressions import Expressions, Users
 from accnp.compiler.frontend.operators import cast_to, common_type, number_of
-from accnp.compiler.frontend.statements import Statements, Values, Written, as_type
+from accnp.compiler.frontend.statements import Statements, StatementWriter, Values, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype
@@ -29,9 +29,9 @@ class StructuredFunction(Expressions, Statements):
     branches = True
 
     def __init__(
-        self, tree: ast.FunctionDef, values: Values, users: Users, written: Written
+        self, tree: ast.FunctionDef, values: Values, users: Users, writer: StatementWriter
     ) -> None:
-        Statements.__init__(self, tree, written)
+        Statements.__init__(self, tree, writer)
         self.values, self.users = values, users
 
     def result(self) -> Expr:

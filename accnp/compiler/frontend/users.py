@@ -10,7 +10,7 @@ from accnp.compiler.frontend.definitions import is_defined, with_definitions
 from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.number_functions import MODULES, NUMBERS
 from accnp.compiler.frontend.operators import cast_to, constant
-from accnp.compiler.frontend.statements import Written
+from accnp.compiler.frontend.statements import StatementWriter
 from accnp.compiler.frontend.syntax import describe_statement, functions_of
 from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
 from accnp.compiler.loops.visiting import (
@@ -126,7 +126,7 @@ def write_users_functions(kernel: Kernel) -> Kernel:
     if not names:
         return kernel
     kernel = lower_reductions(inline_indices(kernel))  # whose steps may have no loops in them
-    out = Written(names_of(kernel))
+    out = StatementWriter(names_of(kernel))
     users = UserFunctions(functions_of(with_definitions("\n".join(names))), out)
     body = _block(kernel.body, users, out)
     return kernel._replace(body=body, stack=(*kernel.stack, *out.stack))
@@ -142,7 +142,7 @@ def _calls(s: Stmt) -> list[Call]:
     return [p for p in every_part(s) if isinstance(p, Call) and is_defined(p.function)]
 
 
-def _block(body: Sequence[Stmt], users: UserFunctions, out: Written) -> tuple[Stmt, ...]:
+def _block(body: Sequence[Stmt], users: UserFunctions, out: StatementWriter) -> tuple[Stmt, ...]:
     def written(x: Expr) -> Expr:
         return map_expr(x, change)
 

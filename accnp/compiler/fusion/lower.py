@@ -70,7 +70,7 @@ class ClusterLowering:
         self.cell = cell
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
         self.reduced: set[int] = axes_longer_than_one(c.shape, c.axes) if c.form != "map" else set()
-        self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.reduced]
+        self.kept_axes = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.reduced]
         self.accesses: dict[Any, Access] = {}
         self.indices: list[Access] = []
         self.scalars: list[Statement] = []
@@ -79,8 +79,8 @@ class ClusterLowering:
         self.count = 0
         self.cost = 1
         # Expensive values that are kept in the row of an output between passes.
-        self.kept_in: dict[int, Access] = {}
-        self.written: list[Access] = []
+        self.cached_values: dict[int, Access] = {}
+        self.stored_accesses: list[Access] = []
 
     # --- the whole ---
 
@@ -248,7 +248,7 @@ class ClusterLowering:
             room = next((v for v in free if v.aval.dtype == x.aval.dtype), None)
             if room is not None:
                 free.remove(room)
-                self.kept_in[id(x)] = self.store_access(room)
+                self.cached_values[id(x)] = self.store_access(room)
 
     # --- statements ---
 
@@ -288,8 +288,8 @@ class ClusterLowering:
         known_name = names.get(key)
         if known_name is not None:
             return known_name
-        access = self.kept_in.get(id(v)) if context == "full" and not chain else None
-        if access is not None and access in self.written:  # by an earlier pass
+        access = self.cached_values.get(id(v)) if context == "full" and not chain else None
+        if access is not None and access in self.stored_accesses:  # by an earlier pass
             name = self.fresh("t")
             self.section.append(Statement(name, v.aval.dtype, access=access))
             names[key] = name
@@ -312,7 +312,7 @@ class ClusterLowering:
                     base.aval.ndim
                     and self.is_computed_here(base)
                     and base.op.kind == "map"
-                    and id(base) not in self.kept_in
+                    and id(base) not in self.cached_values
                 )
                 if same and (
                     base.role == "inline"
@@ -336,7 +336,7 @@ class ClusterLowering:
             stack.pop()
         name = names[key]
         if access is not None:
-            self.written.append(access)
+            self.stored_accesses.append(access)
             self.phase.stores.append((access, name))
         return name
 
@@ -441,7 +441,7 @@ class ClusterLowering:
         """Convert strides over the axes of a row value to strides over the index space."""
         long = [s for n, s in zip(shape, strides, strict=True) if n != 1]
         out = [0] * len(self.shape)
-        for d, s in zip(self.kept, long, strict=True):
+        for d, s in zip(self.kept_axes, long, strict=True):
             out[d] = s
         return tuple(out)
 
@@ -492,12 +492,12 @@ class ClusterLowering:
         elif self.c.form == "column":
             first = min(self.reduced)
             groups = [
-                [d for d in self.kept if d < first],
+                [d for d in self.kept_axes if d < first],
                 sorted(self.reduced),
-                [d for d in self.kept if d > first],
+                [d for d in self.kept_axes if d > first],
             ]
         else:
-            groups = [self.kept, sorted(self.reduced), []]
+            groups = [self.kept_axes, sorted(self.reduced), []]
         everything = list(self.accesses.values()) + self.indices
         sizes: list[list[int]] = []
         columns: list[list[list[int]]] = []  # for each group, each axis: one stride for each access

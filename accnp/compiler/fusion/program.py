@@ -114,9 +114,9 @@ def build(
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
     roots = [*builder.effects, *outs]
-    values = _select_live_values(builder.made, roots)
+    values = _select_live_values(builder.values, roots)
     if transpose_products(values, roots):
-        values = _select_live_values(builder.made, roots)
+        values = _select_live_values(builder.values, roots)
     known = False
     if (fixed is None or fixed) and any(v.op.updated_operand is not None for v in values):
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
@@ -164,7 +164,7 @@ class Builder:
         self.leaves: dict[int, Value] = {}
         self.extra: list[Value] = []  # additional leaves: constants and literals of inlined bodies
         self.table: dict[tuple[object, ...], _Made] = {}  # for common subexpressions
-        self.made: list[Value] = []  # all values in order
+        self.values: list[Value] = []  # all values in order
         self.effects: list[Value] = []  # in order
 
     def extra_leaf(self, node: Node) -> Value:
@@ -204,7 +204,7 @@ class Builder:
         ins = tuple([v for v in inputs if isinstance(v, Value)])
         assert len(ins) == len(inputs)  # only items have an operand with several results
         if op.kind == "call":
-            return self.inlined(node, ins, env)
+            return self.inline(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
             small = imported("accnp.compiler.fusion.collectives").lower_collective(self, node, ins)
             if small is not None:
@@ -231,12 +231,12 @@ class Builder:
             if small is not None:
                 return small
         if op.contraction:
-            make = partial(self.inferred, node)
+            make = partial(self.make_op, node)
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
         if op.indexing == "scatter":
-            make, const = partial(self.inferred, node), partial(self.constant, env)
+            make, const = partial(self.make_op, node), partial(self.constant, env)
             rule = imported("accnp.compiler.fusion.scatters").flat_scatter
             flat = rule(make, const, op.name, node.params, ins)
             if flat is not None:
@@ -244,7 +244,7 @@ class Builder:
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.compute_in_float32(node, ins)
         if op.rewrite is not None:
-            cheaper = op.rewrite(partial(self.inferred, node), node.params, ins)
+            cheaper = op.rewrite(partial(self.make_op, node), node.params, ins)
             if cheaper is not None:
                 return cheaper
         return self.make(op, node.params, ins, node.aval, node)
@@ -264,32 +264,30 @@ class Builder:
         return tuple(
             v
             if v.aval.shape in ((), shape)
-            else self.inferred(node, "broadcast_in_dim", params, (v,))
+            else self.make_op(node, "broadcast_in_dim", params, (v,))
             for v in ins
         )
 
-    def converted(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
+    def convert(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
         """Convert a value to another dtype."""
         params = {"new_dtype": dtype, "weak_type": weak}
-        return self.inferred(node, "convert_element_type", params, (x,))
+        return self.make_op(node, "convert_element_type", params, (x,))
 
     def compute_in_float32(self, node: Node, ins: tuple[Value, ...]) -> _Made:
         """Make an operation on half-precision operands that computes in float32."""
-        wide = tuple(
-            [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
-        )
+        wide = tuple([self.convert(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins])
         avals = node.op.infer(*[x.aval for x in wide], **node.params)
         outputs = self.make(node.op, node.params, wide, avals, node)
 
         def back(y: Value, a: Aval) -> Value:
-            return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
+            return y if y.aval.dtype == a.dtype else self.convert(node, y, a.dtype, a.weak_type)
 
         results = result_avals(node.aval)
         if isinstance(outputs, Value):
             return back(outputs, results[0])
         return [back(y, a) for y, a in zip(outputs, results, strict=True)]
 
-    def inferred(
+    def make_op(
         self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
     ) -> Value:
         """Make a value of another op, which has one result, in place of a node."""
@@ -336,16 +334,16 @@ class Builder:
     ) -> _Made:
         """Make a value, or a list of values for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
-        self.made.append(whole)
+        self.values.append(whole)
         if has_effect(op, params) or communicates(op, params):
             self.effects.append(whole)  # messages must have the same order in all processes
         if not isinstance(aval, tuple):
             return whole
         parts = _split_results(whole)
-        self.made += parts
+        self.values += parts
         return parts
 
-    def inlined(self, node: Node, ins: tuple[Value, ...], env: _Env) -> _Made:
+    def inline(self, node: Node, ins: tuple[Value, ...], env: _Env) -> _Made:
         graphs = graphs_in(node.params)
         if not graphs:  # defined in reverse mode only: the reference function raises an error
             node.op.numpy()  # type: ignore[misc]
@@ -396,8 +394,8 @@ class Builder:
         """Make a reduction, or several successive reductions if `axes_to_reduce_first` splits the
         axes."""
         if is_half(x.aval.dtype):
-            y = self.reduce(node, self.converted(node, x, _SINGLE), axes)
-            return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
+            y = self.reduce(node, self.convert(node, x, _SINGLE), axes)
+            return self.convert(node, y, x.aval.dtype, node.aval.weak_type)
         first = axes_to_reduce_first(x.aval.shape, axes)
         if first:
             x = self.reduce(node, x, first)

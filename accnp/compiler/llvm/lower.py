@@ -212,7 +212,7 @@ class Function:
         if fast:
             allow_fast(self.module)
         self.linked = linked_modules(self.module.globals)
-        self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
+        self.module_text = f"{self.module}\n{self.functions.text(self.module.globals)}"
         break_cycles(self.module)
 
     def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
@@ -224,7 +224,7 @@ class Function:
         """Return the text of the module without an entry."""
         sized = self.kernel.sized or has_scalar_steps(self.kernel)
         every = [*[VECTORS] * (not self.uses_vectorizer), *[SIZED] * sized, *facts]
-        return "\n".join([self.written, *[f"!{fact} = !{{ }}" for fact in every]])
+        return "\n".join([self.module_text, *[f"!{fact} = !{{ }}" for fact in every]])
 
     def entry(self, name: str, linkage: str = "") -> str:
         """Return the text of an entry with a name."""
@@ -557,7 +557,7 @@ class _OverlappingLoad(NamedTuple):
 class _OverlappingVectors(NamedTuple):
     """The vectors of a loop from which overlapping loads are shuffled.
 
-    `found` maps the last one of such loads to the LLVM type of an element, and the names of the
+    `vectors` maps the last one of such loads to the LLVM type of an element, and the names of the
     vectors before the loop, of the previous step, and of this step. `before` is the block before
     the loop, which runs from `start` to `stop`.
     """
@@ -565,7 +565,7 @@ class _OverlappingVectors(NamedTuple):
     before: ir.Block
     start: ir.Value
     stop: ir.Value
-    found: dict[Load, tuple[ir.Type, str, str, str]]
+    vectors: dict[Load, tuple[ir.Type, str, str, str]]
 
 
 class _Vectors(VectorLoop):
@@ -693,7 +693,7 @@ class _Vectors(VectorLoop):
     ) -> Generator[None]:
         self.overlaps = _OverlappingVectors(before, start, stop, {}) if self.overlapping else None
         yield
-        vectors = {} if self.overlaps is None else self.overlaps.found
+        vectors = {} if self.overlaps is None else self.overlaps.vectors
         self.overlaps = None
         b = ir.IRBuilder(head)
         b.position_at_start(head)
@@ -706,9 +706,9 @@ class _Vectors(VectorLoop):
         """Return the elements of an overlapping load, shuffled from the vectors of the previous
         step and of this one."""
         assert self.overlaps is not None
-        if load.last not in self.overlaps.found:
+        if load.last not in self.overlaps.vectors:
             self.load_overlapping(self.overlaps, load, kind, at)
-        _, _, previous, now = self.overlaps.found[load.last]
+        _, _, previous, now = self.overlaps.vectors[load.last]
         lanes = range(self.n - load.behind, 2 * self.n - load.behind)
         return shuffled(self.put, kind, self.n, previous, now, lanes) if load.behind else now
 
@@ -738,7 +738,7 @@ class _Vectors(VectorLoop):
         place = b.gep(base, [b.sub(overlaps.start, ir.Constant(_I64, n), flags=("nsw",))])
         initial = load_vector(b, put, self.declares, kind, place, n, mask)
         f.functions.serial += 1
-        overlaps.found[load.last] = kind, initial, f"%v{f.functions.serial}", now
+        overlaps.vectors[load.last] = kind, initial, f"%v{f.functions.serial}", now
 
     def same(self, value: LaneValue) -> TypeGuard[ir.Value]:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
@@ -807,7 +807,7 @@ class _Vectors(VectorLoop):
             self.fail(f"{x.function} of memory")
         values = [self.value(a) for a in x.args]
         if x.dtype == I8 and x.function in ("add", "sub", "mul"):
-            index = self.moved(x.function, *values)
+            index = self.combine_indices(x.function, *values)
             if index is not None:
                 return index
         return self.apply(
@@ -817,7 +817,7 @@ class _Vectors(VectorLoop):
             lambda b, args: write_call(x.function, of_args, b, args),
         )
 
-    def moved(self, name: str, x: LaneValue, y: LaneValue) -> Index | None:
+    def combine_indices(self, name: str, x: LaneValue, y: LaneValue) -> Index | None:
         """Return a sum, a difference or a product as an index if one operand grows with the loop
         and the other is the same in all lanes; else None. Indices do not overflow."""
         if name != "sub" and isinstance(y, Index):

@@ -94,7 +94,7 @@ def write_program(
     call = f"  call void @{function.name}({', '.join([*steps, *arguments])})"
     text = _entry_text(entry, parameters, [call], kernel.threads, guard)
     return emit(
-        f"{function.written}\n{text}", _with_device_functions([*function.linked, *linked]), cpu
+        f"{function.module_text}\n{text}", _with_device_functions([*function.linked, *linked]), cpu
     )
 
 

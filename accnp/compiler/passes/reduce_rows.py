@@ -46,8 +46,8 @@ from accnp.compiler.passes.row_passes import (
     ELEMENT,
     Pass,
     assign_shared_arrays,
-    kept_values,
     passes_of,
+    value_lifetimes,
 )
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
@@ -221,8 +221,8 @@ class RowWriter:
         self.live: Var | None = None
         # Values of the row other than those that the statements name: of another row.
         self.others: dict[Var, Expr] = {}
-        self.kept = kept_values(passes) if plan.length else {}
-        self.registers: dict[object, dict[int, Expr]] = {key: {} for key in self.kept}
+        self.lifetimes = value_lifetimes(passes) if plan.length else {}
+        self.registers: dict[object, dict[int, Expr]] = {key: {} for key in self.lifetimes}
         self.shared: list[Buffer] = []
         self.shelves: dict[object, Buffer] = {}
         self.present = 0
@@ -236,7 +236,7 @@ class RowWriter:
         """Return the plan with as many rows in a thread block as shared memory has room for."""
         if plan.steps:
             return plan
-        types, places = assign_shared_arrays(self.kept, plan.length, ROOM)
+        types, places = assign_shared_arrays(self.lifetimes, plan.length, ROOM)
         rows, size = 1 if plan.by_block else plan.threads // LANES, sum([t.size for t in types])
         while rows > 1 and rows * size * plan.length > ROOM:
             rows //= 2
@@ -437,13 +437,13 @@ class RowWriter:
             after.append(self.registers)
         # What is kept in registers, too; the last block has fewer steps.
         keys = [
-            (key, k) for key in self.kept for k in range(whole)
+            (key, k) for key in self.lifetimes for k in range(whole)
             if after[0][key].get(k) != before[key].get(k)
         ]  # fmt: skip
         then, orelse = sides
         registers = [after[0][key][k] for key, k in keys]
         others = [
-            after[1][key][k] if k < short else initial_value("sum", self.kept[key].dtype)
+            after[1][key][k] if k < short else initial_value("sum", self.lifetimes[key].dtype)
             for key, k in keys
         ]
         test = call("eq", where[1], Const(BLOCK, I8))
@@ -504,8 +504,8 @@ class RowWriter:
             return side
         here = {p.key(s.value.buffer, s.value.index): number_type(s.value)
                 for s in p.loads if isinstance(s.value, Load)}  # fmt: skip
-        types = [t for key, t in here.items() if key not in self.kept]
-        types += [value.dtype for value in self.kept.values()]
+        types = [t for key, t in here.items() if key not in self.lifetimes]
+        types += [value.dtype for value in self.lifetimes.values()]
         words = sum([-(-t.size // 4) for t in types])
         threads = -(-self.plan.threads // 128) * 128  # the unit of register allocation
         return side if words * side <= min(255, REGISTERS // threads) else FEW
@@ -553,7 +553,7 @@ class RowWriter:
         """Load an element, from the place where an earlier pass has stored it if there is one."""
         assert isinstance(s.value, Load)
         key = p.key(s.value.buffer, s.value.index)
-        lifetime = self.kept.get(key)
+        lifetime = self.lifetimes.get(key)
         place, inside = where
         if lifetime is None or (self.present == lifetime.first and not lifetime.stored):
             self.out += self.names.copy([s], known)
@@ -571,7 +571,7 @@ class RowWriter:
     ) -> None:
         """Store an element, or keep it for later passes if one of them stores it."""
         key = p.key(s.buffer, s.index)
-        lifetime = self.kept.get(key)
+        lifetime = self.lifetimes.get(key)
         is_cached = lifetime is not None and (bool(self.plan.steps) or key in self.shelves)
         if lifetime is not None and is_cached and self.present < lifetime.last:
             self.keep(key, k, where, replaced(s.value, known))
@@ -668,7 +668,7 @@ class RowWriter:
                 key = None
                 if isinstance(s.value, Load):
                     key = p.key(s.value.buffer, s.value.index)
-                lifetime = None if key is None else self.kept.get(key)
+                lifetime = None if key is None else self.lifetimes.get(key)
                 shelf = self.shelves.get(key)
                 if lifetime is not None and shelf is not None and (lifetime.first < self.present):
                     known[s.var] = self.let("w", Load(shelf, self.shelf(q)))

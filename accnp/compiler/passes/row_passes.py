@@ -29,8 +29,14 @@ from accnp.compiler.unsupported import Unsupported
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "BLOCK", "ELEMENT", "Kept", "Key", "Pass", "assign_shared_arrays", "kept_values",
+    "BLOCK",
+    "ELEMENT",
+    "Key",
+    "Lifetime",
+    "Pass",
+    "assign_shared_arrays",
     "passes_of",
+    "value_lifetimes",
 ]  # fmt: skip
 
 BLOCK = 1024  # elements of a part of a row that is reduced at a time
@@ -138,7 +144,7 @@ def _body(body: Sequence[Stmt], known: dict[Var, Expr]) -> Body:
     return steps
 
 
-class Kept(NamedTuple):
+class Lifetime(NamedTuple):
     """A value of each element that a pass loads or computes, and later passes load: the number of
     the first pass, and of the last."""
 
@@ -148,7 +154,7 @@ class Kept(NamedTuple):
     stored: bool  # whether it is a result, of which only the last value is stored
 
 
-def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
+def value_lifetimes(passes: Sequence[Pass]) -> dict[Key, Lifetime]:
     """Return the values that passes load after earlier ones have loaded or computed them, by
     index."""
     first: dict[Key, int] = {}
@@ -168,7 +174,7 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
             first.setdefault(key, k)
             last[key] = k
     return {
-        key: Kept(of, first[key], last[key], key in results)
+        key: Lifetime(of, first[key], last[key], key in results)
         for key, of in sorted(types.items(), key=lambda item: first[item[0]])
     }
 
@@ -179,7 +185,7 @@ def _is_per_element(x: object) -> bool:
 
 
 def assign_shared_arrays(
-    lifetimes: dict[Key, Kept], length: int, room: int
+    lifetimes: dict[Key, Lifetime], length: int, room: int
 ) -> tuple[list[DType], dict[Key, int]]:
     """Return the types of arrays of `length` elements for kept values, of at most `room` bytes in
     total, and the number of the array of each value. Values with different lifetimes may share an

@@ -18,7 +18,7 @@ from accnp.compiler.specs.maps import add_map
 from accnp.compiler.specs.row_gathers import add_row_gathers
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short_axes import has_short_axis, is_row_gather
-from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.statements import KernelBuilder
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
@@ -46,7 +46,7 @@ def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Ker
         add = add_row_gathers
     elif not edge and has_short_axis(spec):
         add = add_unrolled_columns if spec.form == "column" else add_unrolled_rows
-    builder = Statements(spec, edge, tiny)
+    builder = KernelBuilder(spec, edge, tiny)
     builder.start()
     add(builder)
     return builder.b.kernel(), builder.out

@@ -13,7 +13,7 @@ from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number
 from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.loop_nests import loop_over_range
-from accnp.compiler.specs.statements import Place, Statements, are_adjacent, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.ir.kernel import BLOCK, Phase
 from accnp.ir.op import COMBINES
 
@@ -21,7 +21,7 @@ __all__ = ["combine_partials", "initial_value", "reduce_block", "reduce_range"]
 
 
 def reduce_range(
-    builder: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
+    builder: KernelBuilder, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
     """Add the reductions over start..stop, block by block, and return their results."""
     b = builder.b
@@ -55,7 +55,7 @@ def reduce_range(
 
 
 def reduce_block(
-    builder: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
+    builder: KernelBuilder, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of one block along a single reduced axis; return their results."""
     b = builder.b
@@ -74,7 +74,7 @@ def reduce_block(
 
 
 def _reduce_block_of_axes(
-    builder: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
+    builder: KernelBuilder, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of a block over several axes, and return their results.
 

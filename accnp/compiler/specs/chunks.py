@@ -10,13 +10,13 @@ from accnp.compiler.loops.ir import Buffer, Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.blocked_reductions import reduce_range
-from accnp.compiler.specs.statements import Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, loop_type
 from accnp.ir.kernel import CHUNK
 
 __all__ = ["add_chunks"]
 
 
-def add_chunks(builder: Statements) -> None:
+def add_chunks(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce one chunk of one row each. If a row has one chunk, this is the
     result; otherwise another kernel reduces the partial results."""
     spec, b, out = builder.spec, builder.b, builder.out

@@ -23,7 +23,7 @@ from accnp.compiler.specs.layouts import (
     transposed_axis,
 )
 from accnp.compiler.specs.short_axes import CALL_COST, LANES, columns_fit_vector
-from accnp.compiler.specs.statements import Place, Statements, are_adjacent, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.compiler.specs.transposed_columns import (
     reduce_transposed_columns,
     start_tile_row,
@@ -36,7 +36,7 @@ __all__ = ["add_columns", "add_unrolled_columns"]
 _ZERO = Const(0, I8)
 
 
-def add_columns(builder: Statements) -> None:
+def add_columns(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce over all reduced indices, each for one tile of columns."""
     spec, b, out = builder.spec, builder.b, builder.out
     inner = builder.along
@@ -60,7 +60,7 @@ def add_columns(builder: Statements) -> None:
         _reduce_tile(builder, index, rows, (begin, m), True, transposed)
 
 
-def add_unrolled_columns(builder: Statements) -> None:
+def add_unrolled_columns(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce a small constant number of columns.
 
     `passes.unroll` unrolls the loops over the columns, with the sums in registers. If the columns
@@ -80,7 +80,7 @@ def add_unrolled_columns(builder: Statements) -> None:
 
 
 def _reduce_tile(
-    builder: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
+    builder: KernelBuilder, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
     vectors: bool, transposed: int | None = None,
 ) -> None:  # fmt: skip
     """Reduce a number of columns from a first one on.
@@ -130,7 +130,7 @@ def _column(begin: Var | Const, j: Var) -> Place:
     return j if isinstance(begin, Const) else Index(((begin, 1), (j, 1)))
 
 
-def _fill(builder: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
+def _fill(builder: KernelBuilder, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign the initial values of the reductions."""
     with builder.b.loop("j", _ZERO, m, independent=vectors) as steps:
         for buffer, f in zip(buffers, builder.spec.phases[0].reductions, strict=True):
@@ -138,7 +138,7 @@ def _fill(builder: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool
 
 
 def _add_rows(
-    builder: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
+    builder: KernelBuilder, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
     """Add rows to the sums, one after the other."""
@@ -170,7 +170,9 @@ def _add_rows(
     builder.values = before
 
 
-def _rows_to_add(builder: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
+def _rows_to_add(
+    builder: KernelBuilder, index: dict[int, Var], begin: Var, m: Var, rows: Var
+) -> Var:
     """Return the rows, or none if only zeros are added in all columns of a tile."""
     b = builder.b
     guard = condition(builder.spec.phases[0], builder.reduced_axes)

@@ -31,7 +31,7 @@ from accnp.compiler.specs.grid_reductions import (
 )
 from accnp.compiler.specs.layouts import transposed_axis
 from accnp.compiler.specs.short_axes import has_short_axis
-from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.statements import KernelBuilder
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated, Room
 from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Phase
@@ -100,15 +100,15 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     return _build_row_reduction(spec, wave)
 
 
-def _start_kernel(spec: KernelSpec) -> Statements:
-    builder = Statements(spec)
+def _start_kernel(spec: KernelSpec) -> KernelBuilder:
+    builder = KernelBuilder(spec)
     builder.start()
     builder.out.threads = THREADS
     return builder
 
 
 def _finish_kernel(
-    builder: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
+    builder: KernelBuilder, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Return the kernel after the division pass, and complete its integer arguments."""
     spec, out = builder.spec, builder.out
@@ -154,7 +154,7 @@ def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 
 
 def _finish_range(
-    builder: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
+    builder: KernelBuilder, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Do the same if the first integer argument is the extent of the range."""
     whole, *ints = builder.out.ints
@@ -178,7 +178,7 @@ def _used_fraction(n: int, side: int) -> float:
     return n / (-(-n // side) * side)
 
 
-def _transform_to_patches(builder: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
+def _transform_to_patches(builder: KernelBuilder, kernel: Kernel) -> tuple[Kernel, Generated]:
     spec, out = builder.spec, builder.out
     width, height = -(-spec.inner[0] // WIDTH), -(-spec.outer[-1] // HEIGHT)
     total = width * height * prod(spec.outer[:-1])
@@ -188,7 +188,7 @@ def _transform_to_patches(builder: Statements, kernel: Kernel) -> tuple[Kernel, 
     return _finish_range(builder, kernel, [(side, width), (below, height)])
 
 
-def _transform_to_tiles(builder: Statements, transposed: int) -> tuple[Kernel, Generated]:
+def _transform_to_tiles(builder: KernelBuilder, transposed: int) -> tuple[Kernel, Generated]:
     spec, out = builder.spec, builder.out
     kernel, side, below = tile(builder.b.kernel(), transposed)
     width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)

@@ -10,13 +10,13 @@ from math import prod
 from accnp.compiler.loops.builder import Loop
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import Place, Statements, are_adjacent
+from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_grid_map", "start_axis_loops"]
 
 
-def add_grid_map(builder: Statements) -> None:
+def add_grid_map(builder: KernelBuilder) -> None:
     """Add a loop for each axis of a map; the innermost one computes an element."""
     spec, b = builder.spec, builder.b
     for s in spec.row_head:
@@ -43,7 +43,7 @@ def add_grid_map(builder: Statements) -> None:
 
 
 def start_axis_loops(
-    builder: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
+    builder: KernelBuilder, loops: ExitStack, axes: Sequence[int], independent: bool = False
 ) -> dict[int, Place]:
     """Start a loop for each of some axes, and return the indices.
 

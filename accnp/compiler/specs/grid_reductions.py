@@ -1,7 +1,7 @@
 """Loops of reductions for GPUs, which passes then distribute over blocks and threads.
 
-Input: `Statements` of a kernel. Output: loops in its builder. The order of summation is the same as
-in kernels for the CPU, so that results have the same bits.
+Input: the `KernelBuilder` of a kernel. Output: loops in its builder. The order of summation is the
+same as in kernels for the CPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition, is_product
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
 from accnp.compiler.specs.grid_maps import start_axis_loops
-from accnp.compiler.specs.statements import Place, Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Phase
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
 _ZERO = Const(0, I8)
 
 
-def add_grid_columns(builder: Statements) -> None:
+def add_grid_columns(builder: KernelBuilder) -> None:
     """Add a loop for each axis of the columns, and inside of these loops over the parts of a column
     and over the rows of a part."""
     spec, b = builder.spec, builder.b
@@ -67,7 +67,7 @@ def add_grid_columns(builder: Statements) -> None:
 
 
 def end_of_pass(
-    builder: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
+    builder: KernelBuilder, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
 ) -> Expr:
     """Return the end of a pass, which is its start if all addends are 0."""
     guard = condition(phase, builder.reduced_axes)
@@ -102,7 +102,7 @@ def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
     return any(a is not None and a.store for a in loads)
 
 
-def add_grid_rows(builder: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_rows(builder: KernelBuilder, phases: Sequence[Phase]) -> None:
     """Add a loop for each axis of the rows, and in it loops over the elements of a row."""
     b = builder.b
     with ExitStack() as loops:
@@ -121,7 +121,7 @@ def add_grid_rows(builder: Statements, phases: Sequence[Phase]) -> None:
 
 
 def _add_pass(
-    builder: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
+    builder: KernelBuilder, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
 ) -> list[Expr]:
     """Add one pass over the elements from start to stop, by default all of a row. Return the
     reduced values, before the conversion to the types of the results."""
@@ -157,7 +157,7 @@ def _add_pass(
     return values
 
 
-def _reduced_indices(builder: Statements, flat: Place) -> dict[int, Place]:
+def _reduced_indices(builder: KernelBuilder, flat: Place) -> dict[int, Place]:
     """Return the indices along the reduced axes."""
     if len(builder.spec.reduced) == 1:
         return {builder.outer: flat}
@@ -165,7 +165,7 @@ def _reduced_indices(builder: Statements, flat: Place) -> dict[int, Place]:
     return dict(builder.reduced_indices(q))
 
 
-def add_grid_chunks(builder: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_chunks(builder: KernelBuilder, phases: Sequence[Phase]) -> None:
     """Add a loop over chunks of rows. If a row has one chunk, its reduction is the result;
     otherwise another kernel reduces those of all chunks."""
     spec, b, out = builder.spec, builder.b, builder.out

@@ -9,14 +9,14 @@ from math import prod
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Index, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import Place, Statements
+from accnp.compiler.specs.statements import KernelBuilder, Place
 
 __all__ = ["loop_over_axes", "loop_over_range"]
 
 
 @contextmanager
 def loop_over_axes(
-    builder: Statements, axes: Sequence[int], independent: bool
+    builder: KernelBuilder, axes: Sequence[int], independent: bool
 ) -> Generator[dict[int, Var]]:
     """Loop over all elements of some axes; yields the indices along them."""
     index: dict[int, Var] = {}
@@ -32,7 +32,7 @@ def loop_over_axes(
 
 @contextmanager
 def loop_over_range(
-    builder: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
+    builder: KernelBuilder, start: Var, end: Var, axes: Sequence[int], independent: bool = True
 ) -> Generator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
 

@@ -7,14 +7,14 @@ from math import prod
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.layouts import MIN_TILED_LENGTH, transposed_axis
-from accnp.compiler.specs.statements import Statements, are_adjacent
+from accnp.compiler.specs.statements import KernelBuilder, are_adjacent
 from accnp.compiler.specs.tiles import add_tiles
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_map"]
 
 
-def add_map(builder: Statements) -> None:
+def add_map(builder: KernelBuilder) -> None:
     """Add a loop whose steps compute one element, or one row of elements."""
     spec, b = builder.spec, builder.b
     for s in spec.row_head:

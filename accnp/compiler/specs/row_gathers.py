@@ -14,7 +14,7 @@ from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
 from accnp.compiler.specs.short_axes import fits_permute, gather_loads, row_invariants
-from accnp.compiler.specs.statements import Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, loop_type
 from accnp.forks import imported
 from accnp.ir.kernel import BLOCK, Statement
 
@@ -28,7 +28,7 @@ def has_vector_permute() -> bool:
     return imported("accnp.compiler.processor").WIDE
 
 
-def add_row_gathers(builder: Statements) -> None:
+def add_row_gathers(builder: KernelBuilder) -> None:
     """Add a loop whose steps are rows."""
     spec = builder.spec
     builder.out.extent = prod(spec.outer)
@@ -41,7 +41,7 @@ def add_row_gathers(builder: Statements) -> None:
         _add_loaded_rows(builder)
 
 
-def _add_permuted_rows(builder: Statements, gathers: list[Statement]) -> None:
+def _add_permuted_rows(builder: KernelBuilder, gathers: list[Statement]) -> None:
     """Add rows that one instruction permutes."""
     spec, b, inner = builder.spec, builder.b, builder.along
     (phase,) = spec.phases
@@ -80,7 +80,7 @@ def _add_permuted_rows(builder: Statements, gathers: list[Statement]) -> None:
     builder.values = before
 
 
-def _add_loaded_rows(builder: Statements) -> None:
+def _add_loaded_rows(builder: KernelBuilder) -> None:
     """Add rows whose elements are loaded one by one."""
     spec, b, inner = builder.spec, builder.b, builder.along
     (phase,) = spec.phases

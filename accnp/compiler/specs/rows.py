@@ -15,7 +15,7 @@ from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.blocked_reductions import reduce_range
 from accnp.compiler.specs.layouts import LINE, supports_transposed_rows, transposed_axis
-from accnp.compiler.specs.statements import Statements, are_adjacent, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, are_adjacent, loop_type
 from accnp.compiler.specs.tiles import add_row_tiles
 from accnp.compiler.specs.transposed_rows import add_transposed_rows
 from accnp.ir.kernel import Phase
@@ -26,7 +26,7 @@ AHEAD = 8192  # elements of the next row that are prefetched
 KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 
-def add_rows(builder: Statements) -> None:
+def add_rows(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce one row each."""
     spec, b = builder.spec, builder.b
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
@@ -56,7 +56,7 @@ def add_rows(builder: Statements) -> None:
             builder.stores(phase.row_stores, index)
 
 
-def _one_pass(builder: Statements, phase: Phase, outer: dict[int, Var]) -> None:
+def _one_pass(builder: KernelBuilder, phase: Phase, outer: dict[int, Var]) -> None:
     """Add one pass over a row."""
     b, index = builder.b, dict(outer)
     if not builder.spec.reduced:
@@ -81,7 +81,7 @@ def _one_pass(builder: Statements, phase: Phase, outer: dict[int, Var]) -> None:
         builder.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
 
 
-def _keep_rows(builder: Statements) -> None:
+def _keep_rows(builder: KernelBuilder) -> None:
     """Allocate a row buffer for each result that a pass before the last one writes."""
     spec = builder.spec
     *before, last = [{id(a) for a, _ in p.stores} for p in spec.phases]
@@ -93,7 +93,7 @@ def _keep_rows(builder: Statements) -> None:
             )
 
 
-def _prefetch_next_row(builder: Statements, index: dict[int, Var]) -> None:
+def _prefetch_next_row(builder: KernelBuilder, index: dict[int, Var]) -> None:
     """Prefetch the next row of each operand: memory would be idle during the later passes over a
     row, which is then in the cache."""
     spec, b, row = builder.spec, builder.b, builder.outer - 1

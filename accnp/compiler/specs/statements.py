@@ -2,7 +2,7 @@
 
 Input: a `KernelSpec`, whose statements have formulas and strided accesses. Output: loop IR in a
 `Builder`, and the pointers and integers of the call (`Generated`). The files of the loop forms add
-loops and call `Statements` for the statements inside them.
+loops and call `KernelBuilder` for the statements inside them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import LONG_STEP, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
 
-__all__ = ["Place", "Statements", "are_adjacent", "loop_type"]
+__all__ = ["KernelBuilder", "Place", "are_adjacent", "loop_type"]
 
 Place = Var | Index  # an index along an axis: a variable, or variables plus a constant
 
@@ -39,7 +39,7 @@ def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
     return all(a.strides[d] == 1 for a, _ in stores)
 
 
-class Statements:
+class KernelBuilder:
     """A kernel that is being built: its arguments, and the values assigned so far."""
 
     def __init__(self, spec: KernelSpec, edge: bool = False, tiny: bool = False) -> None:
@@ -52,7 +52,7 @@ class Statements:
         self.out.form = spec.form
         self.values: dict[str, Expr] = {}
         self.buffers: dict[int, Buffer] = {}
-        self.known: dict[object, Var] = {}  # integer arguments
+        self.integers: dict[object, Var] = {}  # integer arguments
         # The row buffers for later passes by result, and whether stores go there.
         self.row_buffers: dict[int, Buffer] = {}
         self.stores_to_row_buffers = False
@@ -76,10 +76,10 @@ class Statements:
 
     def integer(self, key: object, name: str, value: int) -> Var:
         """Return an integer argument."""
-        if key not in self.known:
-            self.known[key] = self.b.integer(name)
+        if key not in self.integers:
+            self.integers[key] = self.b.integer(name)
             self.out.ints.append(value)
-        return self.known[key]
+        return self.integers[key]
 
     def size(self, d: int) -> Var:
         """Return the size of an axis."""
@@ -174,7 +174,7 @@ class Statements:
         if s.access is not None:
             return Load(self.buffers[id(s.access)], self.element(s, s.access, index))
         if s.index is not None:
-            offset = self.integer(("o", id(s.index)), f"x{len(self.known)}o", s.index.offset)
+            offset = self.integer(("o", id(s.index)), f"x{len(self.integers)}o", s.index.offset)
             return converted(plus(self.place(s.index, index), offset), to)
         return converted(expression(s.text, [self.values[a] for a in s.args]), to)
 

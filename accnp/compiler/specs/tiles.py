@@ -17,7 +17,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value, reduce_block
 from accnp.compiler.specs.layouts import TILE_DEPTH, TILE_WIDTH, transposed_loads
-from accnp.compiler.specs.statements import Place, Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, Access
 
 __all__ = ["add_row_tiles", "add_tiles"]
@@ -30,7 +30,7 @@ def _int64_constant(k: int) -> Const:
     return Const(k, I8)
 
 
-def add_tiles(builder: Statements, d: int) -> None:
+def add_tiles(builder: KernelBuilder, d: int) -> None:
     """Add a loop whose steps are tiles of a map along axis d and the inner axis."""
     spec, b, out = builder.spec, builder.b, builder.out
     (phase,) = spec.phases
@@ -67,7 +67,7 @@ def add_tiles(builder: Statements, d: int) -> None:
         builder.values = before
 
 
-def add_row_tiles(builder: Statements, d: int) -> None:
+def add_row_tiles(builder: KernelBuilder, d: int) -> None:
     """Add a loop whose steps reduce `TILE_DEPTH` rows along axis d.
 
     The order is that of row reductions.
@@ -127,7 +127,7 @@ def add_row_tiles(builder: Statements, d: int) -> None:
 
 
 def _tile_order(
-    builder: Statements, tile: Var, deep: Var, wide: Var
+    builder: KernelBuilder, tile: Var, deep: Var, wide: Var
 ) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
     """Return the start of a tile along both axes, and the start of the next tile.
 
@@ -153,12 +153,12 @@ def _tile_order(
     return here, (b.let("c1", c), b.let("j1", j))
 
 
-def _tile_length(builder: Statements, d: int, start: Var, most: int) -> Expr:
+def _tile_length(builder: KernelBuilder, d: int, start: Var, most: int) -> Expr:
     """Return the number of indices of an axis in a tile from an index on."""
     return call("fmin", affine((builder.size(d), 1), (start, -1)), _int64_constant(most))
 
 
-def _prefetch_tile(builder: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
+def _prefetch_tile(builder: KernelBuilder, a: Access, index: Mapping[int, Place], m: Var) -> None:
     """Prefetch the tile of an operand at an index."""
     b, inner = builder.b, builder.along
     with b.loop("k", _ZERO, m) as loop:
@@ -171,8 +171,8 @@ def _prefetch_tile(builder: Statements, a: Access, index: Mapping[int, Place], m
 
 
 def _transpose_tile(
-    builder: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
-    width: int,
+    builder: KernelBuilder, a: Access, to: Buffer, index: Mapping[int, Place],
+    shape: tuple[Var, Var], width: int,
 ) -> None:  # fmt: skip
     """Transpose the tile of an operand at an index."""
     step = builder.stride(a, builder.along)

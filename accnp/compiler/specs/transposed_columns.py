@@ -30,7 +30,7 @@ from accnp.compiler.specs.layouts import (
     reduces_operand_directly,
     transposed_loads,
 )
-from accnp.compiler.specs.statements import Place, Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import Access
 
 __all__ = ["reduce_transposed_columns", "start_tile_row", "transposed_tiles"]
@@ -40,8 +40,8 @@ PREFETCH_BYTES = 2 * LINE  # prefetch distance in bytes
 
 
 def reduce_transposed_columns(
-    builder: Statements, sums: Sequence[Buffer], index: Mapping[int, Place], rows: tuple[Var, Var],
-    columns: tuple[Var | Const, Expr],
+    builder: KernelBuilder, sums: Sequence[Buffer], index: Mapping[int, Place],
+    rows: tuple[Var, Var], columns: tuple[Var | Const, Expr],
 ) -> None:  # fmt: skip
     """Add rows to the partial results of some columns, `TILE_DEPTH` columns at a time."""
     b, inner, along = builder.b, builder.along, builder.outer
@@ -70,7 +70,7 @@ def reduce_transposed_columns(
 
 
 def _compute(
-    builder: Statements, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
+    builder: KernelBuilder, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
     rows: tuple[Var, Var], columns: tuple[Expr, Var],
 ) -> None:  # fmt: skip
     """Compute the reduced values of a number of rows and columns, from a row and a column on."""
@@ -89,7 +89,7 @@ def _compute(
 
 @contextmanager
 def transposed_tiles(
-    builder: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
+    builder: KernelBuilder, index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> Generator[tuple[Var, Var]]:  # fmt: skip
     """Loop over parts of some rows, with the operands transposed on the stack in each part."""
@@ -114,7 +114,7 @@ def transposed_tiles(
         yield rt, b.let("stop", affine((rt, 1), (count, 1)))
 
 
-def start_tile_row(builder: Statements, first: Var, row: Var, column: Var | Const) -> None:
+def start_tile_row(builder: KernelBuilder, first: Var, row: Var, column: Var | Const) -> None:
     """Begin a row of the transposed tiles, with the index of their first row and column."""
     turn = affine((row, TILE_WIDTH), (first, -TILE_WIDTH))
     if isinstance(column, Var):
@@ -127,7 +127,7 @@ def _steps_within(stop: Expr, start: Var, most: int) -> Expr:
     return call("fmin", call("sub", stop, start), Const(most, I8))
 
 
-def _step(builder: Statements, a: Access) -> Expr:
+def _step(builder: KernelBuilder, a: Access) -> Expr:
     step = builder.stride(a, builder.along)
     return step if isinstance(step, Var) else Const(step, I8)
 

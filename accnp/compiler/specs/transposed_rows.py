@@ -37,7 +37,7 @@ from accnp.compiler.specs.layouts import (
     transposed_rows_shape,
 )
 from accnp.compiler.specs.loop_nests import loop_over_range
-from accnp.compiler.specs.statements import Place, Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, Access, RowReduction
 from accnp.ir.op import COMBINES
 
@@ -52,7 +52,7 @@ REDONE_ROWS, PITCH = 15, 1088
 _ZERO = Const(0, I8)
 
 
-def add_transposed_rows(builder: Statements, d: int) -> None:
+def add_transposed_rows(builder: KernelBuilder, d: int) -> None:
     """Add a loop whose steps reduce a tile of rows that are adjacent in memory along axis d."""
     spec, b, out = builder.spec, builder.b, builder.out
     chain, size, width = transposed_rows_shape(spec, d)
@@ -92,7 +92,7 @@ def add_transposed_rows(builder: Statements, d: int) -> None:
 class _TransposedRows:
     """The memory and the loops of a kernel that reduces along axis d."""
 
-    def __init__(self, builder: Statements, d: int) -> None:
+    def __init__(self, builder: KernelBuilder, d: int) -> None:
         self.builder, self.d = builder, d
         (self.phase,) = builder.spec.phases
         b, reductions = builder.b, self.phase.reductions

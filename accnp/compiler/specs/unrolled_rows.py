@@ -18,7 +18,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
 from accnp.compiler.specs.loop_nests import loop_over_axes
 from accnp.compiler.specs.short_axes import LANES
-from accnp.compiler.specs.statements import Statements, loop_type
+from accnp.compiler.specs.statements import KernelBuilder, loop_type
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_unrolled_rows"]
@@ -26,7 +26,7 @@ __all__ = ["add_unrolled_rows"]
 _ZERO = Const(0, I8)
 
 
-def add_unrolled_rows(builder: Statements) -> None:
+def add_unrolled_rows(builder: KernelBuilder) -> None:
     """Add a loop whose steps are rows."""
     spec = builder.spec
     builder.max_constant_stride = LANES
@@ -51,7 +51,7 @@ def add_unrolled_rows(builder: Statements) -> None:
 
 
 @contextmanager
-def _loop_over_rows(builder: Statements, independent: bool) -> Generator[dict[int, Var]]:
+def _loop_over_rows(builder: KernelBuilder, independent: bool) -> Generator[dict[int, Var]]:
     """Loop over the rows; yields the indices of the outer axes.
 
     Several outer axes are looped over in runs along the last one: with a division for each row, the
@@ -80,7 +80,7 @@ def _loop_over_rows(builder: Statements, independent: bool) -> Generator[dict[in
 
 
 def _add_pass(
-    builder: Statements,
+    builder: KernelBuilder,
     phase: Phase,
     index: dict[int, Var],
     axes: Sequence[int],

@@ -134,14 +134,14 @@ class _Adding:
 
     def __init__(self, v: _Vectors, how: ir.Value) -> None:
         b, self.v = v.b, v
-        self.kept = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
+        self.accumulates = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
         if not v.pairs:
             minus = b.icmp_signed("<", how, _const(0))
             self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
 
     def __call__(self, x: ir.Value, place: ir.Value, mask: ir.Value) -> None:
         v = self.v
-        old = v.load(place, v.b.and_(mask, self.kept))
+        old = v.load(place, v.b.and_(mask, self.accumulates))
         v.store(self.sum(x, old), place, mask)
 
     def sum(self, x: ir.Value, old: ir.Value) -> ir.Value:
