@@ -360,11 +360,11 @@ def _path(
         return [tuple(p) for p in optimize]
     if optimize is False:
         return [(0, 1)] * (n - 1)
-    return list(_found_path(tuple(terms), tuple(shapes), result, optimize == "greedy"))
+    return list(_search_path(tuple(terms), tuple(shapes), result, optimize == "greedy"))
 
 
 @lru_cache(1024)
-def _found_path(
+def _search_path(
     terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str, greedy: bool
 ) -> tuple[tuple[int, ...], ...]:
     if greedy or len(terms) > _SEARCHED:

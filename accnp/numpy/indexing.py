@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     kind: str
     value: Any
     apart: bool = False  # follows an empty Ellipsis, which separates index arrays
-    given: np.ndarray | None = None  # the values of a NumPy index array
+    host_values: np.ndarray | None = None  # the values of a NumPy index array
 
 
 TRUE, FALSE = Entry("new", 1), Entry("new", 0)
@@ -184,7 +184,7 @@ def _parse_index_item(item: Any, position: int, widest: np.dtype) -> list[Entry 
         return [Entry("int", int(node.params["value"]))]
     if node.aval.ndim == 0 and node.trace is None and node.value is not None:
         return [Entry("int", int(array_of(node)))]
-    return [Entry("array", node, given=item if isinstance(item, np.ndarray) else None)]
+    return [Entry("array", node, host_values=item if isinstance(item, np.ndarray) else None)]
 
 
 def _has_arrays(items: Sequence[Any]) -> bool:
@@ -456,8 +456,8 @@ def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     arrays = sum(e.kind == "array" for e in whole)
     for e in whole:
         n = 0 if e.kind == "new" else shape[next(axes)]
-        if e.given is not None and e.given.ndim == 1 and arrays == 1 and not others:
-            places = e.given
+        if e.host_values is not None and e.host_values.ndim == 1 and arrays == 1 and not others:
+            places = e.host_values
             if 1 < places.size <= LISTED and -n <= places.min() and places.max() < n:
                 first, step = int(places[0] % n), int(places[1] % n) - int(places[0] % n)
                 if step and (places % n == first + step * np.arange(places.size)).all():

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RESIDUAL", "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives",
-    "kept_for_backward",
+    "split_for_backward",
 ]  # fmt: skip
 
 
@@ -151,21 +151,21 @@ class Split:
     Attributes:
         forward: inputs -> outputs and the computed values that are saved.
         inputs: numbers of the inputs that are saved.
-        kept: the nodes of `forward` that are saved.
+        saved_nodes: the nodes of `forward` that are saved.
         tangent: saved inputs, saved nodes, nonzero tangents -> nonzero tangents of the outputs.
         outs: which outputs have a tangent.
     """
 
-    __slots__ = ("forward", "inputs", "kept", "outs", "tangent")
+    __slots__ = ("forward", "inputs", "outs", "saved_nodes", "tangent")
 
     forward: Graph
     inputs: list[int]
-    kept: list[Node]
+    saved_nodes: list[Node]
     tangent: Graph
     outs: Flags
 
 
-def kept_for_backward(
+def split_for_backward(
     graph: Graph, nonzero: Flags, policy: Callable[..., object] | None, tools: Tools
 ) -> Split:
     """Split the derivative of a program by a policy (None: no computed value is saved)."""
@@ -179,7 +179,7 @@ def kept_for_backward(
     # Effects such as printing happen again in the recomputation, as in JAX.
     inputs, saved_nodes, recomputed = _find_saved(primal, [*needed, *primal.effects], policy)
     self = Split()
-    self.inputs, self.kept, self.outs = inputs, saved_nodes, outs
+    self.inputs, self.saved_nodes, self.outs = inputs, saved_nodes, outs
     # Loops on which saved values depend were changed to return residuals, so `forward` must be the
     # primal part; otherwise it is the original program.
     changed = any(graphs_in(x.params) for x in toposort(saved_nodes))
@@ -278,7 +278,7 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
         return
     inputs = [f"  {xs[i].aval.str_short()}\n" for i in split.inputs]
     saved: list[str] = []
-    for x in split.kept:
+    for x in split.saved_nodes:
         maker = x.inputs[0] if x.op.kind == "item" else x
         what = f"named '{x.params['name']}'" if x.op is NAME else f"output of {maker.op.name}"
         saved.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
@@ -298,12 +298,12 @@ def _linearize(
             "run again for the derivative; call it outside of the function"
         )
     nonzero = tuple(t is not None for t in ts)
-    split = kept_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
+    split = split_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
     _log_residuals(split, xs)
     n = len(split.outs)
     if current() is not None:
         results = evaluate(split.forward, xs)
-    elif split.kept:
+    elif split.saved_nodes:
         # Record a call: single operations would be kept, with their values, until the trace ends.
         results = call("remat2", xs, {**params, "jaxpr": _drop_done_effects(split.forward)})
     else:
@@ -311,7 +311,9 @@ def _linearize(
     moving = select_flagged(nonzero, ts)
     flags: bool | Flags = params["prevent_cse"]
     if isinstance(flags, tuple):
-        flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
+        flags = _add_flags(
+            tuple(flags[i] for i in split.inputs), len(split.saved_nodes) + len(moving)
+        )
     operands = [*[xs[i] for i in split.inputs], *results[n:], *moving]
     new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
     return results[:n], place_flagged(split.outs, call("remat2", operands, {**params, **new}))

@@ -391,7 +391,7 @@ def select(index: Node, cases: Sequence[Node]) -> Node:
 # --- rows of a batch that take a branch ---
 
 
-def _taken_jvp(
+def _taken_rows_jvp(
     ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     t, (x, here) = ts[0], xs
@@ -401,7 +401,7 @@ def _taken_jvp(
     return [y], [o.select_n(which, zeros_like_aval(t.aval), t)]
 
 
-def _taken_batch(
+def _taken_rows_batch(
     size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
@@ -415,8 +415,8 @@ register(
         "mark",
         lambda x, here: x,
         numpy=lambda x, here: x,
-        jvp=_taken_jvp,
-        batch=_taken_batch,
+        jvp=_taken_rows_jvp,
+        batch=_taken_rows_batch,
     )
 )
 

@@ -108,7 +108,7 @@ class Residuals:
 
         return build(run, [x.aval for x in leaves], self.primal.name)
 
-    def given(
+    def select_linear_operands(
         self, xs: Sequence[Node], hoisted: Sequence[Node], results: Sequence[Node]
     ) -> tuple[list[Node], list[Node]]:
         """Return the constants and the rows that are operands of the linear step."""

@@ -141,7 +141,7 @@ def _linearize(
     hoisted = residual_info.hoist(xs[:nc])
     forward = like(params, residual_info.forward, nc + len(hoisted), nk)
     results = call("scan", [*hoisted, *xs], forward)
-    consts, rows = residual_info.given(xs, hoisted, results)
+    consts, rows = residual_info.select_linear_operands(xs, hoisted, results)
     n_ct, n_kt = sum(flags[0]), sum(carry)
 
     def body(nodes: list[Node]) -> list[Node]:

@@ -99,11 +99,11 @@ class Scope:
     It keeps only the operands alive; a value that is gone when a rule needs it is recorded again.
     """
 
-    __slots__ = ("given", "graph", "known", "outer", "size")
+    __slots__ = ("graph", "inputs", "known", "outer", "size")
 
     def __init__(self, graph: Graph, inputs: Env, size: int, outer: Scope | None) -> None:
         self.graph = graph
-        self.given = inputs  # the batched inputs: id -> (node, batched)
+        self.inputs = inputs  # the batched inputs: id -> (node, batched)
         self.known: dict[int, tuple[weakref.ref[Node], bool]] = {}
         self.size = size
         self.outer = outer  # scope of the rule that recorded this program
@@ -129,7 +129,7 @@ class Scope:
         env = {} if self.outer is None else self.outer.values(nodes, tools)
         own = [x for x in nodes if id(x) not in env and self.graph.holds(x)]
         if own:
-            env.update(self.given)
+            env.update(self.inputs)
             for key, (ref, flag) in self.known.items():
                 if (x := ref()) is not None:
                     env[key] = x, flag

@@ -172,7 +172,7 @@ def test_annotate_function():
     two = profiler.annotate_function(lambda: 2, name="zwei", kind="k")
     with profiler.profile() as timeline:
         assert one(1) == two() == 2
-    notes = [(e.name, e.more["given"]) for e in timeline.events if e.kind == "note"]
+    notes = [(e.name, e.more["metadata"]) for e in timeline.events if e.kind == "note"]
     assert notes == [("test_annotate_function.<locals>.one", {}), ("zwei", {"kind": "k"})]
     assert one(2) == 3
 

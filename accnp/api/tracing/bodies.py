@@ -209,10 +209,12 @@ def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
 def build_carry(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
     """Build the tree of a carry; host values that no step changes are returned as they were."""
     leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
-    return spec.unflatten([x if f and _as_given(x, n) else wrap(n) for x, n, f in leaves])
+    return spec.unflatten(
+        [x if f and _can_return_host_value(x, n) else wrap(n) for x, n, f in leaves]
+    )
 
 
-def _as_given(x: Any, node: Node) -> bool:
+def _can_return_host_value(x: Any, node: Node) -> bool:
     # A number that the body converts becomes an array of its type, even if no step changes it.
     if isinstance(x, bool | np.ndarray | np.generic):
         return True

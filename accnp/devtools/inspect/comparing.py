@@ -38,7 +38,7 @@ class Parting(NamedTuple):
     way: str  # "eager", "jit" or "NumPy"
     operation: str  # the name of the primitive
     line: str  # the user's line that recorded it
-    found: np.ndarray  # computed in this way
+    actual: np.ndarray  # computed in this way
     expected: np.ndarray  # with each operation as a separate kernel
 
 
@@ -79,7 +79,7 @@ class Comparison:
         lines = [f"Comparison: {self.operations} operations differ in {ways}"]
         for p in self.partings:
             lines.append(f"{p.way}: {p.operation}, recorded at {p.line}, is the first that differs")
-            at = _first_difference(p.found, p.expected)
+            at = _first_difference(p.actual, p.expected)
             shown = [str(x[at] if x.shape == p.expected.shape else x) for x in p[3:]]
             lines.append(f"  at {at}: {shown[0]}, unfused {shown[1]}")
         return "\n".join(lines)

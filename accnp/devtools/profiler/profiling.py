@@ -210,12 +210,12 @@ class TraceAnnotation:
 
     def __init__(self, name: str, **kwargs: object) -> None:
         self._name = name
-        self._given = kwargs
+        self._metadata = kwargs
         self._start = 0
 
     def set_metadata(self, **kwargs: Any) -> None:
         """Add metadata."""
-        self._given |= kwargs
+        self._metadata |= kwargs
 
     @staticmethod
     def is_enabled() -> bool:
@@ -229,8 +229,10 @@ class TraceAnnotation:
     def __exit__(
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        metadata = {k: v if isinstance(v, (int, float)) else str(v) for k, v in self._given.items()}
-        event = Event("note", self._name, self._start, perf_counter_ns(), given=metadata)
+        metadata = {
+            k: v if isinstance(v, (int, float)) else str(v) for k, v in self._metadata.items()
+        }
+        event = Event("note", self._name, self._start, perf_counter_ns(), metadata=metadata)
         event.line = errors.user_line()
         emit(event)
 

@@ -157,7 +157,7 @@ class Timeline:
         if line:
             details["line"] = line
         details |= {k: e.more[k] for k in ("transform", "origin", "why") if k in e.more}
-        details |= e.more.get("given", {})
+        details |= e.more.get("metadata", {})
         if e.kind == "step":
             details["bytes"] = e.more["step"].nbytes
             if e.seconds > 0:

@@ -34,16 +34,16 @@ class Rules(dict):
     """A table of rules by primitive; those of built-in primitives are created when looked up."""
 
     def __init__(self) -> None:
-        self.made: Callable[[Any], Callable[..., Any] | None] = lambda primitive: None
+        self.make_rule: Callable[[Any], Callable[..., Any] | None] = lambda primitive: None
 
     def __missing__(self, primitive: Any) -> Callable[..., Any]:
-        rule = self.made(primitive)
+        rule = self.make_rule(primitive)
         if rule is None:
             raise KeyError(primitive)
         return rule
 
     def __contains__(self, primitive: object) -> bool:
-        return super().__contains__(primitive) or self.made(primitive) is not None
+        return super().__contains__(primitive) or self.make_rule(primitive) is not None
 
     def get(self, primitive: Any, default: Any = None) -> Any:
         try:

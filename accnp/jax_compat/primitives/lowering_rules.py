@@ -230,6 +230,6 @@ def _has_multiple_results(primitive: Any) -> bool:
     return primitive.multiple_results
 
 
-rules.primitive_jvps.made = _jvp_rule
-rules.primitive_transposes.made = _transpose_rule
-rules.primitive_batchers.made = _batch_rule
+rules.primitive_jvps.make_rule = _jvp_rule
+rules.primitive_transposes.make_rule = _transpose_rule
+rules.primitive_batchers.make_rule = _batch_rule

@@ -41,19 +41,19 @@ class StoreException(Exception):
 class Store:
     """Auxiliary data of a transformed function, set by a call."""
 
-    __slots__ = ("found",)
+    __slots__ = ("contents",)
 
     def __init__(self) -> None:
-        self.found: list[Any] = []
+        self.contents: list[Any] = []
 
     def store(self, value: Any) -> None:
         """Store a value; another call replaces it."""
-        self.found = [value]
+        self.contents = [value]
 
     def __call__(self) -> Any:
-        if not self.found:
+        if not self.contents:
             raise StoreException("the function has not been called yet; call it first")
-        return self.found[0]
+        return self.contents[0]
 
 
 # --- transformations of wrapped functions --------------------------------------------------------

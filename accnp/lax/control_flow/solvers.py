@@ -36,7 +36,7 @@ class _System:
     def __init__(self, name: str, tree: Any, root: str) -> None:
         self.name = f"lax.{name}"
         self.nodes, self.spec = as_leaves(tree, self.name, root)
-        self.given = flatten_arrays(tree)[0]
+        self.user_leaves = flatten_arrays(tree)[0]
         self.avals = [x.aval for x in self.nodes]
         self.aux: PyTreeDef | None = None
         self.solver: Body
@@ -82,7 +82,7 @@ class _System:
     def result(self, nodes: Sequence[Node]) -> Any:
         """Build the solution, and the auxiliary result of the solver if there is one."""
         n = len(self.avals)
-        inputs = dict(enumerate(self.given, self.solver_consts))
+        inputs = dict(enumerate(self.user_leaves, self.solver_consts))
         with_host_values = restore_host_values(
             self.solver.graph, inputs, self.solver.constants, nodes
         )
