@@ -16,6 +16,7 @@ import numpy as np
 from accnp.compiler.library.routines import (
     ALONE,
     CODES,
+    LISTS,
     ROUTINES,
     SORT_LIMITS,
     SORTS,
@@ -24,7 +25,6 @@ from accnp.compiler.library.routines import (
     kinds,
     symbol,
 )
-from accnp.compiler.library.sorts.ordered_keys import LISTS
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer

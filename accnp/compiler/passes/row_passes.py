@@ -29,13 +29,7 @@ from accnp.compiler.unsupported import Unsupported
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "BLOCK",
-    "ELEMENT",
-    "Key",
-    "Lifetime",
-    "Pass",
-    "assign_shared_arrays",
-    "passes_of",
+    "BLOCK", "ELEMENT", "Key", "Lifetime", "Pass", "assign_shared_arrays", "passes_of",
     "value_lifetimes",
 ]  # fmt: skip
 

@@ -1,14 +1,13 @@
-"""Integers in the order of floats, in the source of kernels, and the lists that keys go to.
+"""Integers in the order of floats, in the source of kernels.
 
 `primitives/reference.py` has the same function for arrays.
 """
 
 from __future__ import annotations
 
-__all__ = ["FLOATS", "LISTS", "largest_key", "ordered_bits"]
+__all__ = ["FLOATS", "largest_key", "ordered_bits"]
 
 FLOATS = ("f4", "f8")  # types of floats with such keys
-LISTS = 8  # number of lists to which the intrinsic `distribute` adds keys
 
 
 def largest_key(code: str) -> int:

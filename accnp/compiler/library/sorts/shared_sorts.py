@@ -18,7 +18,8 @@ from contextlib import nullcontext
 from math import prod
 from typing import Any
 
-from accnp.compiler.library.sorts.ordered_keys import FLOATS, LISTS, largest_key, ordered_bits
+from accnp.compiler.library.routines import LISTS
+from accnp.compiler.library.sorts.ordered_keys import FLOATS, largest_key, ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
