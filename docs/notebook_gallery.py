@@ -1,9 +1,9 @@
 """The gallery of notebooks: cards with thumbnails, and a download link on each page.
 
-A Sphinx extension beside MyST-NB, which executes the notebooks in `docs/gallery` while the site is
-built. The directive `gallery` takes a line `name picture: caption` for each notebook. It adds the
-notebooks to the table of contents and shows a card for each: a picture of the notebook (1 is the
-first), its title, and the caption. No picture is stored in the repository: all come from the run.
+A Sphinx extension. MyST-NB executes the notebooks in `docs/gallery` while the site is built. The
+directive `gallery` takes a line `name picture: caption` for each notebook. It adds the notebooks to
+the table of contents and shows a card for each: a picture of the notebook (1 is the first), its
+title, and the caption. No picture is stored in the repository: executing the notebooks makes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = "gallery"
 
 
 class Card(nodes.General, nodes.Element):
-    """The place of a card, until the notebook that it shows has been read."""
+    """A placeholder for a card, until the notebook that it shows has been read."""
 
 
 class Gallery(SphinxDirective):
@@ -38,7 +38,7 @@ class Gallery(SphinxDirective):
             head, _, caption = line.partition(": ")
             name, number = head.split()
             cards.append(Card(name=name, number=int(number), caption=caption))
-        names = "\n".join(place["name"] for place in cards)
+        names = "\n".join(card["name"] for card in cards)
         toctree = f"```{{toctree}}\n:hidden:\n\n{names}\n```"
         row = nodes.container(classes=["gallery-row"])
         row += cards
@@ -46,31 +46,31 @@ class Gallery(SphinxDirective):
 
 
 def fill_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Replace the places of cards by cards."""
-    for place in list(doctree.findall(Card)):
-        place.replace_self(filled_card(app, page, place))
+    """Replace the placeholders by cards."""
+    for placeholder in list(doctree.findall(Card)):
+        placeholder.replace_self(filled_card(app, page, placeholder))
 
 
-def filled_card(app: Sphinx, page: str, place: Card) -> nodes.container:
-    """A picture and a title, both linked to the notebook, and the caption.
+def filled_card(app: Sphinx, page: str, placeholder: Card) -> nodes.container:
+    """Return a card: a picture and a title, both linked to the notebook, and the caption.
 
     The title is that of the notebook up to its colon.
     """
-    name = f"{FOLDER}/{place['name']}"
+    name = f"{FOLDER}/{placeholder['name']}"
     target = app.builder.get_relative_uri(page, name)
     title = app.env.titles[name].astext().partition(":")[0]
-    found = nodes.container(classes=["gallery-card"])
+    card = nodes.container(classes=["gallery-card"])
     pictures = list(app.env.get_doctree(name).findall(nodes.image))
-    if app.config.nb_execution_mode != "off":  # without a run there are no pictures
-        image = pictures[place["number"] - 1].deepcopy()
+    if app.config.nb_execution_mode != "off":  # otherwise there are no pictures
+        image = pictures[placeholder["number"] - 1].deepcopy()
         image["alt"] = title
         image["classes"].append("dark-light")  # the theme dims other pictures in dark mode
         link = nodes.reference("", "", image, refuri=target, internal=True)
-        found += nodes.paragraph("", "", link, classes=["gallery-picture"])
+        card += nodes.paragraph("", "", link, classes=["gallery-picture"])
     link = nodes.reference("", title, refuri=target, internal=True)
-    found += nodes.paragraph("", "", link, classes=["gallery-title"])
-    found += nodes.paragraph("", place["caption"], classes=["gallery-caption"])
-    return found
+    card += nodes.paragraph("", "", link, classes=["gallery-title"])
+    card += nodes.paragraph("", placeholder["caption"], classes=["gallery-caption"])
+    return card
 
 
 def add_download_link(app: Sphinx, doctree: nodes.document) -> None:

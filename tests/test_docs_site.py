@@ -35,10 +35,10 @@ TEXTS = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in PAG
 # Pages with examples that show their output.
 SESSIONS = [name for name in PAGES if "```pycon" in TEXTS[name]]
 COMPILER_PAGES = ["architecture", "seeing-inside"]
-# Records of decisions, and the parts that each has after its title.
+# Decision records, and the sections that each has after its title.
 RECORDS = [name for name in PAGES if re.fullmatch(r"decisions/\d{4}-[a-z0-9-]+", name)]
 RECORD_PARTS = ["Context", "Decision", "Alternatives considered", "Consequences"]
-RECORD_WORDS = 850  # at most: one page
+RECORD_WORDS = 850  # the maximum length: one page
 RECORD_DATA = ROOT / "benchmarks" / "data" / "decisions"
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -111,7 +111,7 @@ def test_external_links_are_well_formed() -> None:
 
 
 def named_files(text: str) -> Iterator[tuple[str, str]]:
-    """Return the folders and files that a page names in backquotes, as pairs (folder, name).
+    """Yield the folders and files that a page names in backquotes, as pairs (folder, name).
 
     A file in a row of a table is in the folder of that row, or of an earlier one; others have "".
     """
@@ -144,7 +144,7 @@ def test_records_have_one_form(page: str) -> None:
     assert source is not None
     assert link_targets(source[1])
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == RECORD_PARTS
-    words = re.findall(r"\S*\w\S*", text)  # not the lines of tables
+    words = re.findall(r"\S*\w\S*", text)  # not the rules below headers of tables
     assert len(words) <= RECORD_WORDS
 
 

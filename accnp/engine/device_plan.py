@@ -60,10 +60,10 @@ __all__ = ["DevicePlanner"]
 # Work of a body, in simple operations, up to which one thread of the GPU runs a whole loop faster
 # than the host launches its kernels one by one.
 ALONE = 1 << 10
-# Kernels of all branches up to which all are launched: one that is not meant takes some 2 us, which
-# is less than the host's wait for the index, and the GPU's for the host.
+# Kernels of all branches up to which all are launched: a kernel of a branch that is not chosen
+# takes some 2 us, less than the host waits for the index and the GPU then waits for the host.
 IDLE = 6
-# Launches that a GPU takes before it lets the host wait for the first to end: some 1000.
+# Launches of one loop above which the host may have to wait: a GPU queues some 1000.
 QUEUE = 512
 
 
@@ -81,7 +81,7 @@ class DevicePlanner(Planner):
         super().__init__(program, fastmath, owned, body)
         self.device = self.plan.device = device
         self.wave = driver_of(device).wave
-        self.gpu = True  # whether texts that are made now are for the GPU
+        self.gpu = True  # whether the next kernels are generated for the GPU
 
     def run(self) -> Plan:
         plan = super().run()
@@ -115,7 +115,7 @@ class DevicePlanner(Planner):
             else:
                 for specs, text in texts[c]:
                     step = self.launch(text, c, spec_bytes(specs))
-                    # An edited kernel may read at other places.
+                    # An edited kernel may read at other indices.
                     if len(texts[c]) == len(specs) == 1 and not config.kernel_overrides:
                         step.alike = [self.slot(v) for v in elementwise_operands(specs[0])]
                     for more in text.then:
@@ -123,7 +123,7 @@ class DevicePlanner(Planner):
                     self.ends(text)
 
     def compiled(self, texts: Sequence[Generated]) -> set[int]:
-        """Compile texts side by side; returns those (by id) that cannot be kernels on a GPU."""
+        """Compile kernels in parallel; return the ids of the texts that cannot run on a GPU."""
         refused: set[int] = set()
         by_content: dict[Any, list[Generated]] = {}
         for text in texts:
@@ -147,14 +147,14 @@ class DevicePlanner(Planner):
             return super().step(text)
         return DeviceStep(text, self.plan.fastmath, self.device)
 
-    # --- operations by themselves ---
+    # --- single operations ---
 
     def host(self, v: Value) -> None:
         avals = result_avals(v.aval)
         if any([a.size for a in avals]) or v.op.kind in ("loop", "callback") or v.op.effect:
             super().host(v)
             return
-        # Nothing is computed: no reason to go to the processor.
+        # Nothing is computed, so the CPU is not needed.
         slots = self.parts(v) if isinstance(v.aval, tuple) else [(self.slot(v), -1)]
         step = self.own_step(empty_kernel(), [], v)
         step.allocs = [(slot, 0) for slot, _ in slots]
@@ -174,7 +174,7 @@ class DevicePlanner(Planner):
         return step
 
     def copied(self, v: Value, operands: Sequence[HostOperand], copy: Copy) -> int:
-        """The slot of an operand laid out anew, by a launch before what is planned now."""
+        """Plan a launch that copies an operand to another layout; return the slot of the copy."""
         step = self.own_step(copy.kernel, [copy.code] * 2, v)
         source, _, dtype, _, offset, _ = operands[copy.which]
         slot, step.label = self.new_slot(), "copy"
@@ -188,11 +188,11 @@ class DevicePlanner(Planner):
         return slot
 
     def known(self, v: Value) -> bool:
-        """Return whether the array library has the types of an operation; users' kernels see to
-        theirs."""
+        """Return whether the array library supports the dtypes of an operation. Kernels of users
+        check their own."""
         avals = [x.aval for x in v.inputs] + [*result_avals(v.aval)]
-        knows = driver_of(self.device).knows
-        return v.op.cuda is not None or all(knows(a.dtype) for a in avals)
+        supports = driver_of(self.device).knows
+        return v.op.cuda is not None or all(supports(a.dtype) for a in avals)
 
     def own_kernel(
         self,
@@ -206,8 +206,8 @@ class DevicePlanner(Planner):
             if products:
                 return products
         lowering = v.op.lowering
-        ways = [lowering.block, "" if isinstance(call, LibraryStep) else lowering.kernel]
-        for make in map(writer, filter(None, ways)):
+        lowerings = [lowering.block, "" if isinstance(call, LibraryStep) else lowering.kernel]
+        for make in map(writer, filter(None, lowerings)):
             steps = super().own_kernel(v, call, make)
             if steps and not self.compiled([step.text for step in steps]):
                 return steps
@@ -240,12 +240,12 @@ class DevicePlanner(Planner):
         self.plan.steps.append(device_step)
 
     def guarded(self, step: ControlStep) -> bool:
-        """Let kernels of branches look themselves at the index, where they are few: then the host
-        need not wait for it."""
+        """If branches have few kernels, launch all and let each test the index of its branch,
+        so that the host need not wait for it. Return whether that is so."""
         code = dtype_code(step.inputs[0].dtype)
         inner = [s for body in step.bodies for s in body.steps]
-        few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
-        if step.op.control != "cond" or not few or code not in ("b1", "i4", "i8"):
+        has_few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
+        if step.op.control != "cond" or not has_few or code not in ("b1", "i4", "i8"):
             return False
         step.guard = code
         for s in inner:
@@ -255,8 +255,11 @@ class DevicePlanner(Planner):
         return True
 
     def whole(self, v: Value) -> DeviceStep | None:
-        """One kernel of a whole loop: where its body is elementwise, each thread runs the loop for
-        its elements; where it is tiny, one thread does all."""
+        """Return one kernel for a whole loop, or None.
+
+        If the body is elementwise, each thread runs the loop for its elements; if it is tiny, one
+        thread runs everything.
+        """
         fastmath = self.plan.fastmath
         graphs = graphs_in(v.params)
         control = v.op.control
@@ -266,11 +269,13 @@ class DevicePlanner(Planner):
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
-        each = None
+        row_condition = None
         if step.op.control == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
-            each = graph and plan_graph(graph, fastmath)
-        kernel_step: Any = blocked_step(step, self.new_slot, fastmath, each, 1, can_stop=False)
+            row_condition = graph and plan_graph(graph, fastmath)
+        kernel_step: Any = blocked_step(
+            step, self.new_slot, fastmath, row_condition, 1, can_stop=False
+        )
         if kernel_step is None and all(b.work <= ALONE for b in bodies):
             kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(kernel_step, KernelStep):
@@ -294,7 +299,7 @@ def _first_node(c: Cluster) -> Node | None:
 
 
 def _capture(body: Plan, device: Device) -> None:
-    """Capture the calls of the library in a body, if it is a table then; else none is of use."""
+    """Capture the library calls in a body, if they can then all be launched from a table."""
     calls = [s for s in body.steps if type(s) is LibraryStep]
     others = [s for s in body.steps if type(s) is not LibraryStep]
     why = why_not_table(others)
@@ -309,15 +314,17 @@ def _capture(body: Plan, device: Device) -> None:
 
 
 def _internal_slot_bytes(body: Plan) -> dict[int, int]:
-    """Bytes of the slots that neither come from outside of a body nor go there: these are read and
-    written where a graph has them."""
+    """Return the bytes of the slots that are internal to a body.
+
+    CUDA graphs keep these in their own memory, so they are not copied.
+    """
     root = root_slots(body.steps)
     seen = {root.get(slot, slot) for slot in body.output_slots}
     return {slot: n for slot, n in slot_sizes(body.steps).items() if slot not in {*seen, *root}}
 
 
 def _launches(step: Step) -> int:
-    """How many launches a step is."""
+    """Return the number of launches of a step."""
     if not isinstance(step, ControlStep):
         return 1
     each = max([sum([_launches(s) for s in body.steps]) for body in step.bodies], default=0)

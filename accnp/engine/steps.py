@@ -50,7 +50,7 @@ PIECES = 32  # the maximum number of chunks per thread, for large kernels
 # (25x25x25). With a limit of 2^16 they were slower. After a stall, kernels run on one thread for a
 # while (`_native/thread_pool.c`).
 SHARED = 1 << 18
-# Work from which the other kernels of such a body are shared too, so that each thread finds most of
+# Work from which the other kernels of such a loop are shared too, so that each thread finds most of
 # its operands in its own cache.
 BESIDE = 1 << 15
 # Work of a kernel (0.5 ms) from which its loop runs on the host. That costs 15 us per kernel, but
@@ -112,8 +112,8 @@ class KernelStep:
     def resize(self, extent: int, weight: int) -> None:
         """Set the extent of the parallel index, and the work per index.
 
-        From these follow the chunks that threads take, `grain`, and those of one thread,
-        `stretch`, which cost some 20 ns each.
+        They determine the sizes of chunks: `grain` if threads share the launch, `stretch` if one
+        thread runs it. A chunk costs some 20 ns.
         """
         self.extent = extent
         self.work = extent * weight
@@ -147,8 +147,8 @@ class KernelStep:
     def is_brief(self) -> bool:
         """Whether it ends before a sleeping worker thread could take part."""
         # The work of matrix products is not an upper estimate: at this limit they take 60 us.
-        most = PARALLEL if self.text.products else ROUSE
-        return self.work < most and self.nbytes < NEAR and not self.text.shares
+        limit = PARALLEL if self.text.products else ROUSE
+        return self.work < limit and self.nbytes < NEAR and not self.text.shares
 
     @property
     def keeps_gil(self) -> bool:
@@ -159,7 +159,7 @@ class KernelStep:
     @property
     def writes(self) -> set[int]:
         """Return the slots that it writes to."""
-        update_slots = [slot for take in self.updated_slots for slot in take[:2]]
+        update_slots = [slot for update in self.updated_slots for slot in update[:2]]
         return {*self.stores, *[slot for slot, _ in self.allocs], *update_slots}
 
     def forget(self) -> None:
@@ -168,11 +168,11 @@ class KernelStep:
 
     @property
     def first_tier(self) -> FirstTier:
-        """Return whether it starts in the first tier, because running it takes less time than
+        """Return which code starts in the first tier, because running it takes less time than
         optimizing its code.
 
-        Its ranges determine how long it takes. Two tiers do not pay for a native loop, unless its
-        text is so long that optimizing it takes seconds.
+        Its ranges determine how long it takes. Two tiers do not pay off for a native loop, unless
+        its text is so long that optimizing it takes seconds.
         """
         if self.text.whiles:
             return FirstTier.NEVER
@@ -197,8 +197,8 @@ class KernelStep:
                 # Under fast-math flags, the results of the two tiers could differ.
                 first_tier=self.first_tier if two_tiers and not fastmath else FirstTier.NEVER,
             )
-            # A shorter step may have started it there. A step of up to 2^23 units of work does not
-            # wait for the optimized code: it comes within some 10 ms.
+            # A shorter step may have started it in the first tier. A step of up to 2^23 units of
+            # work does not wait for the optimized code: it is ready within some 10 ms.
             if self.first_tier is FirstTier.NEVER:
                 wait_for_background(self.kernel)
         return self.kernel
@@ -262,7 +262,7 @@ class HostStep:
         self.in_rounds = v.op.rounds is not None and self.work >= APART
 
 
-# The number of runs of a plan after which a dispatch cache entry is made for it, so that the
+# The number of runs of a plan after which a dispatch cache entry is made for it, so that the C
 # extension does the next run. Making the entry takes as long as three runs. If that is not possible
 # yet, it is tried again each time the number of runs has doubled.
 OFTEN = 2
@@ -368,7 +368,7 @@ def used_slots(step: Step) -> Sequence[int]:
     if isinstance(step, KernelStep):
         return [
             *[s for s, _ in step.pointers],
-            *[s for take in step.updated_slots for s in take[:2]],
+            *[s for update in step.updated_slots for s in update[:2]],
         ]
     if isinstance(step, ControlStep):
         return [*step.operands, *[s for s, _ in step.results]]

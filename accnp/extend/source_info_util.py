@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.extend.source_info_util`: which lines of a program errors show."""
+"""`accnp.extend.source_info_util`: exclude files from tracebacks and messages."""
 
 from typing import TYPE_CHECKING
 

@@ -85,7 +85,7 @@ def _triangle(x: Array) -> Array:
 
 
 def _lanczos(radius: int) -> Callable[[Array], Array]:
-    """sinc(x) sinc(x / radius), inside of the radius."""
+    """Return the Lanczos kernel: sinc(x) sinc(x / radius) within the radius, otherwise 0."""
 
     def kernel(x: Array) -> Array:
         safe = where(x > 0.001, x, 1.0)
@@ -114,7 +114,7 @@ _KERNELS = {
     ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
 }
 _REACH = 2  # radius of a cubic kernel
-_SMALLEST = 1000 * float(np.finfo(np.float32).eps)  # smaller sums of weights count as 0
+_SMALLEST = 1000 * float(np.finfo(np.float32).eps)  # smaller sums of weights are treated as 0
 
 
 def _weights(
@@ -124,31 +124,31 @@ def _weights(
     dtype, _ = dtypes.promote(tuple(dtypes.value_type(v) for v in (scale, shift)))
     step = 1.0 / asarray(scale, dtype=dtype)
     start = shift * step
-    place = (arange(count, dtype=dtype) + 0.5) * step - start - 0.5
+    center = (arange(count, dtype=dtype) + 0.5) * step - start - 0.5
     element = arange(n, dtype=dtype)[:, None]
     # PyTorch's cubic kernel repeats the elements at the borders.
-    framed = method is ResizeMethod.CUBIC_PYTORCH and not antialias
+    pads_borders = method is ResizeMethod.CUBIC_PYTORCH and not antialias
     if method is ResizeMethod.AREA:
         left = arange(count, dtype=dtype) * step - start
-        common = uf.minimum(left + step, element + 1.0) - uf.maximum(left, element)
-        weights = uf.maximum(0.0, common)
+        overlap = uf.minimum(left + step, element + 1.0) - uf.maximum(left, element)
+        weights = uf.maximum(0.0, overlap)
     else:
-        if framed:
+        if pads_borders:
             element = arange(-_REACH, n + _REACH, dtype=dtype)[:, None]
         if antialias and method is ResizeMethod.CUBIC_PYTORCH:
             method = ResizeMethod.CUBIC
         width = uf.maximum(step, 1.0) if antialias else 1.0
-        weights = _KERNELS[method](uf.abs(place - element) / width)
-    if framed:
+        weights = _KERNELS[method](uf.abs(center - element) / width)
+    if pads_borders:
         first, last = weights[:_REACH].sum(axis=0), weights[n + _REACH :].sum(axis=0)
         weights = weights[_REACH : n + _REACH]
         weights = weights + pad(first[None], [(0, n - 1), (0, 0)])
         weights = weights + pad(last[None], [(n - 1, 0), (0, 0)])
     total = weights.sum(axis=0, keepdims=True)
     weights = where(uf.abs(total) > _SMALLEST, weights / where(total != 0, total, 1), 0)
-    if framed:
+    if pads_borders:
         return weights
-    return where((place >= -0.5) & (place <= n - 0.5), weights, 0)
+    return where((center >= -0.5) & (center <= n - 0.5), weights, 0)
 
 
 def _multiply_axis(x: Array, d: int, weights: Array, precision: Any) -> Array:
@@ -244,13 +244,13 @@ def resize(
     Array([0., 1., 3., 4.], dtype=float32)
     """
     x, new_shape = _check_shape("image.resize", image, shape)
-    how = _method(method)
+    interpolation = _method(method)
     axes = [d for d in range(x.ndim) if x.shape[d] != new_shape[d]]
     if any(not x.shape[d] for d in axes):
         raise IncompatibleShapesError(
             f"image.resize: an axis without elements cannot grow; got shape {x.shape}; pass some"
         )
-    if how is ResizeMethod.NEAREST:
+    if interpolation is ResizeMethod.NEAREST:
         for d in axes:
             middle = (np.arange(new_shape[d], dtype=np.float32) + 0.5) * np.float32(x.shape[d])
             nearest = np.floor(middle / np.float32(new_shape[d])).astype(np.int32)
@@ -258,7 +258,9 @@ def resize(
         return x
     x = wrap(promote_inexact("image.resize", x)[0])
     scale = [new_shape[d] / x.shape[d] if new_shape[d] else 1.0 for d in axes]
-    return _resample(x, new_shape, axes, scale, [0.0] * len(axes), how, antialias, precision)
+    return _resample(
+        x, new_shape, axes, scale, [0.0] * len(axes), interpolation, antialias, precision
+    )
 
 
 @api_boundary
@@ -315,8 +317,8 @@ def scale_and_translate(
     """
     name = "image.scale_and_translate"
     x, new_shape = _check_shape(name, image, shape)
-    how = _method(method)
-    if how is ResizeMethod.NEAREST:
+    interpolation = _method(method)
+    if interpolation is ResizeMethod.NEAREST:
         raise ValueError(f"{name}: unknown method; got {method!r}; use 'linear'")
     x = wrap(promote_inexact(name, x)[0])
     axes = [as_axis(d, x.ndim, name) for d in spatial_dims]
@@ -327,4 +329,4 @@ def scale_and_translate(
                 f"{name}: {what} must have one number for each of {len(axes)} axes; got shape "
                 f"{numbers.shape}; pass that many"
             )
-    return _resample(x, new_shape, axes, factors, shifts, how, antialias, precision)
+    return _resample(x, new_shape, axes, factors, shifts, interpolation, antialias, precision)

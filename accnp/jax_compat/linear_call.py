@@ -26,7 +26,7 @@ Flat = Callable[..., list[Any]]
 
 
 class _LinearCall(Composed):
-    """Primitive of flat operands: the first `num_res` are residuals, the others are linear."""
+    """Primitive on flat operands: the first `num_res` are residuals, the others are linear."""
 
     def __init__(self) -> None:
         super().__init__("linear_call", self._run)
@@ -54,8 +54,8 @@ class _LinearCall(Composed):
             )
         rest = {k: v for k, v in params.items() if k != "_program"}
         out = self.bind(*map(wrap, xs), **rest)
-        both = zip(ts[n:], xs[n:], strict=True)
-        tangents = [zeros_like_aval(x.aval) if t is None else t for t, x in both]
+        pairs = zip(ts[n:], xs[n:], strict=True)
+        tangents = [zeros_like_aval(x.aval) if t is None else t for t, x in pairs]
         tangents_out = self.bind(*map(wrap, [*xs[:n], *tangents]), **rest)
         return [x._node for x in out], [x._node for x in tangents_out]
 
@@ -67,31 +67,31 @@ class _LinearCall(Composed):
         out_cotangents = [
             zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)
         ]
-        back = params["_transposed"](*map(wrap, [*xs[:n], *out_cotangents]))
-        for ct, x in zip(back, xs[n:], strict=True):
+        linear_cotangents = params["_transposed"](*map(wrap, [*xs[:n], *out_cotangents]))
+        for ct, x in zip(linear_cotangents, xs[n:], strict=True):
             if ct.shape != x.aval.shape:
                 raise TypeError(
                     "linear_call: fun_transpose must return cotangents of the linear arguments; "
                     f"got shape {ct.shape} for {x.aval}; sum over axes that were broadcast"
                 )
-        pairs = zip(back, xs[n:], strict=True)
+        pairs = zip(linear_cotangents, xs[n:], strict=True)
         in_cotangents = [ct._node if isinstance(x, Linear) else None for ct, x in pairs]
         return [None] * n + in_cotangents
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
         n, axes = params["num_res"], [0 if f else None for f in flags]
-        one, transposed = params["_function"], params["_transposed"]
+        function, transposed = params["_function"], params["_transposed"]
 
         def back(*args: Array) -> list[Array]:
-            each = (*axes[:n], *[0] * (len(args) - n))
-            batched_cts = vmap(lambda *v: list(transposed(*v)), each)(*args)
+            in_axes = (*axes[:n], *[0] * (len(args) - n))
+            batched_cts = vmap(lambda *v: list(transposed(*v)), in_axes)(*args)
             return [
                 ct if axis == 0 else ct.sum(0)
                 for ct, axis in zip(batched_cts, axes[n:], strict=True)
             ]
 
-        many = vmap(lambda *v: list(one(*v)), tuple(axes))
-        out = self.bind(*map(wrap, xs), num_res=n, _function=many, _transposed=back)
+        batched = vmap(lambda *v: list(function(*v)), tuple(axes))
+        out = self.bind(*map(wrap, xs), num_res=n, _function=batched, _transposed=back)
         return [x._node for x in out], [True] * len(out)
 
 

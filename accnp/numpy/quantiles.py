@@ -1,7 +1,7 @@
 """Quantiles: median, percentile, quantile, and their forms that ignore nan.
 
-Values are sorted once along the reduced axes, flattened to one axis. NaN sort last, so the last
-value shows whether there are any. The result has the axis of the probabilities first.
+Values are sorted once along the reduced axes, merged into one. NaNs sort last, so the last value
+shows whether there are any. The axis of the probabilities comes first in the result.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def _quantile(
         raise NoElementsError(
             f"{name}: the array is empty; got shape {x.aval.shape}; pass elements"
         )
-    places = reshape_plain(q, (q.aval.size,))
+    probabilities = reshape_plain(q, (q.aval.size,))
     if method == "inverted_cdf":
-        out = _first_reaching_weight(x, places, of, d, w, skip)
+        out = _first_reaching_weight(x, probabilities, of, d, w, skip)
     else:
-        out = _interpolate_sorted(x, places, of, d, method, skip)
+        out = _interpolate_sorted(x, probabilities, of, d, method, skip)
     # Move the axis of the probabilities, d, to the front.
     rank = out.aval.ndim
     out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
@@ -146,9 +146,9 @@ _WIDE = np.dtype(np.float64)
 
 def _divide_probabilities(q: Node, of: int) -> Node:
     """Divide probabilities by `of`, in float64: float32 cannot represent positions in long axes."""
-    kind = q.aval.dtype if state.named else _WIDE  # as in JAX's jaxprs
-    share = cast(q, kind)
-    return share if of == 1 else o.div(share, like(share, of))
+    dtype = q.aval.dtype if state.named else _WIDE  # as in JAX's jaxprs
+    fraction = cast(q, dtype)
+    return fraction if of == 1 else o.div(fraction, like(fraction, of))
 
 
 def _precision(q: Node) -> float:
@@ -159,56 +159,59 @@ def _precision(q: Node) -> float:
     return 2.0**-digits if digits < 50 else 0.0
 
 
-def _round_positions(place: Node, q: Node, halves: bool = False) -> Node:
+def _round_positions(position: Node, q: Node, halves: bool = False) -> Node:
     """Round positions to whole numbers, or halves, if they differ from these only by the rounding
     error of the probability."""
     error = _precision(q)
     if not error or state.named:
-        return place
+        return position
     if halves:
-        whole = o.round(o.add(place, place), rounding_method=1)
+        whole = o.round(o.add(position, position), rounding_method=1)
         whole = o.mul(whole, like(whole, 0.5))
     else:
-        whole = o.round(place, rounding_method=1)
-    near = o.le(o.abs(o.sub(place, whole)), o.mul(o.abs(place), like(place, error)))
-    return o.select_n(near, place, whole)
+        whole = o.round(position, rounding_method=1)
+    is_near = o.le(o.abs(o.sub(position, whole)), o.mul(o.abs(position), like(position, error)))
+    return o.select_n(is_near, position, whole)
 
 
 def _interpolate_sorted(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
     """Return values interpolated between two neighbors of the sorted array."""
     n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
     ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
-    kind = q.aval.dtype
-    share = _divide_probabilities(q, of)
-    wide = share.aval.dtype
+    dtype = q.aval.dtype
+    fraction = _divide_probabilities(q, of)
+    position_dtype = fraction.aval.dtype
     if skip:
-        numbers = _count(o.not_(rules.isnan(ordered)), d, wide)
-        shape = tuple(count if k == d else m for k, m in enumerate(numbers.aval.shape))
-        last = broadcast_to(o.sub(numbers, like(numbers, 1)), shape, tuple(range(rank)))
-        place = o.mul(
-            broadcast_to(_reshape_probabilities(share, d, rank), shape, tuple(range(rank))), last
+        valid_counts = _count(o.not_(rules.isnan(ordered)), d, position_dtype)
+        shape = tuple(count if k == d else m for k, m in enumerate(valid_counts.aval.shape))
+        last = broadcast_to(o.sub(valid_counts, like(valid_counts, 1)), shape, tuple(range(rank)))
+        position = o.mul(
+            broadcast_to(_reshape_probabilities(fraction, d, rank), shape, tuple(range(rank))), last
         )
     else:
-        last = broadcast_to(scalar_node(n - 1, wide, False), q.aval.shape)
-        place = o.mul(share, last)
-    place = _round_positions(place, q, method == "nearest")
-    low, high = o.floor(place), o.ceil(place)
-    above = o.sub(place, low)
+        last = broadcast_to(scalar_node(n - 1, position_dtype, False), q.aval.shape)
+        position = o.mul(fraction, last)
+    position = _round_positions(position, q, method == "nearest")
+    low, high = o.floor(position), o.ceil(position)
+    above = o.sub(position, low)
     below = o.sub(like(above, 1), above)
     whole = o.eq(low, high)
-    ends = []
+    values = []
     for end in (low, high):
         index = o.max(like(end, 0), o.min(end, last))
         index = o.convert_element_type(index, new_dtype=_INT, weak_type=False)
-        ends.append(gather_along(ordered, index, d) if skip else gather_axis(ordered, index, d))
-    first, second = ends
+        values.append(gather_along(ordered, index, d) if skip else gather_axis(ordered, index, d))
+    first, second = values
     if method == "lower":
         out = first
     elif method == "higher":
         out = second
     elif method == "midpoint":
-        one = cast(first, kind), cast(second, kind)  # halve first, since sums may overflow
-        out = o.add(o.mul(one[0], like(one[0], 0.5)), o.mul(one[1], like(one[1], 0.5)))
+        neighbors = cast(first, dtype), cast(second, dtype)  # halve first, since sums may overflow
+        out = o.add(
+            o.mul(neighbors[0], like(neighbors[0], 0.5)),
+            o.mul(neighbors[1], like(neighbors[1], 0.5)),
+        )
     else:
         if not skip:
             shape = first.aval.shape
@@ -217,63 +220,73 @@ def _interpolate_sorted(x: Node, q: Node, of: int, d: int, method: str, skip: bo
             out = o.select_n(o.le(above, like(above, 0.5)), second, first)
         else:
             # At an element, the other neighbor has weight 0; if infinite, its product would be nan.
-            one = [cast(v, kind) for v in (first, second)]
-            safe = [o.select_n(whole, v, broadcast_to(like(v, 0), v.aval.shape)) for v in one]
-            mixed = o.add(o.mul(safe[0], cast(below, kind)), o.mul(safe[1], cast(above, kind)))
-            out = o.select_n(whole, mixed, one[0])
+            neighbors = [cast(v, dtype) for v in (first, second)]
+            finite = [
+                o.select_n(whole, v, broadcast_to(like(v, 0), v.aval.shape)) for v in neighbors
+            ]
+            interpolated = o.add(
+                o.mul(finite[0], cast(below, dtype)), o.mul(finite[1], cast(above, dtype))
+            )
+            out = o.select_n(whole, interpolated, neighbors[0])
     return out if skip else _with_nan(out, _any_nan(ordered, d))
 
 
 def _first_reaching_weight(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> Node:
     """Return the first elements at which the cumulative weight is at least q of the total."""
     n, rank, shape = x.aval.shape[d], x.aval.ndim, x.aval.shape
-    lines = tuple([m for k, m in enumerate(shape) if k != d])
+    other_shape = tuple([m for k, m in enumerate(shape) if k != d])
     if w is None:
         ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
     else:
         ordered, w = items(o.sort(x, w, dimension=d, is_stable=True, num_keys=1))
     missing = rules.isnan(ordered)
     valid = o.reduce_sum(cast(o.not_(missing), _INT), axes=(d,)) if skip else None
-    wide = (*lines, q.aval.size)  # the probabilities are the last axis
-    own = tuple(range(rank - 1))
+    result_shape = (*other_shape, q.aval.size)  # the probabilities are the last axis
+    other_axes = tuple(range(rank - 1))
     if w is None:
         count = scalar_node(n, _WIDE, False) if valid is None else cast(valid, _WIDE)
-        counts = broadcast_to(count, wide, own if valid is not None else ())
-        share = broadcast_to(_divide_probabilities(q, of), wide, (rank - 1,))
-        target = _round_positions(o.mul(cast(share, _WIDE), counts), q)
-        place = o.sub(o.ceil(target), like(target, 1))
-        place = o.convert_element_type(
-            o.max(like(place, 0), o.min(place, like(place, n - 1))), new_dtype=_INT, weak_type=False
+        counts = broadcast_to(count, result_shape, other_axes if valid is not None else ())
+        fraction = broadcast_to(_divide_probabilities(q, of), result_shape, (rank - 1,))
+        target = _round_positions(o.mul(cast(fraction, _WIDE), counts), q)
+        position = o.sub(o.ceil(target), like(target, 1))
+        position = o.convert_element_type(
+            o.max(like(position, 0), o.min(position, like(position, n - 1))),
+            new_dtype=_INT,
+            weak_type=False,
         )
-        refused = None
+        has_invalid_weight = None
     else:
         w = cast(w, _WIDE)  # float32 is too narrow for sums of many weights
         zeros = broadcast_to(like(w, 0), shape)
-        bad = o.or_(o.lt(w, zeros), rules.isnan(w))
-        w = o.select_n(o.or_(bad, missing), w, zeros)
+        is_invalid = o.or_(o.lt(w, zeros), rules.isnan(w))
+        w = o.select_n(o.or_(is_invalid, missing), w, zeros)
         sums = o.cumsum(w, axis=d, reverse=False)
-        whole = reshape_plain(cut(sums, d, n - 1, n), lines)
-        share = cast(broadcast_to(_divide_probabilities(q, of), wide, (rank - 1,)), _WIDE)
-        target = o.mul(share, broadcast_to(whole, wide, own))
+        total = reshape_plain(cut(sums, d, n - 1, n), other_shape)
+        fraction = cast(
+            broadcast_to(_divide_probabilities(q, of), result_shape, (rank - 1,)), _WIDE
+        )
+        target = o.mul(fraction, broadcast_to(total, result_shape, other_axes))
         if error := _precision(q):  # tolerate the rounding error of q
             target = o.mul(target, like(target, 1 - error))
-        every = (*shape, q.aval.size)  # cumulative weights are along axis d
+        full_shape = (*shape, q.aval.size)  # cumulative weights are along axis d
         others = tuple([k for k in range(rank) if k != d])
         less = o.lt(
-            broadcast_to(sums, every, tuple(range(rank))),
-            broadcast_to(target, every, (*others, rank)),
+            broadcast_to(sums, full_shape, tuple(range(rank))),
+            broadcast_to(target, full_shape, (*others, rank)),
         )
-        place = o.reduce_sum(cast(less, _INT), axes=(d,))
-        refused = expand_node(o.reduce_or(bad, axes=(d,)), (d,))
-    place = transpose_node(place, (*range(d), rank - 1, *range(d, rank - 1)))
-    last = like(place, n - 1)
+        position = o.reduce_sum(cast(less, _INT), axes=(d,))
+        has_invalid_weight = expand_node(o.reduce_or(is_invalid, axes=(d,)), (d,))
+    position = transpose_node(position, (*range(d), rank - 1, *range(d, rank - 1)))
+    last = like(position, n - 1)
     if valid is not None:
         valid = expand_node(valid, (d,))
-        last = _spread(o.sub(valid, like(valid, 1)), place)
-    place = o.max(like(place, 0), o.min(place, last))
-    out = gather_along(ordered, place, d)
-    odd = _any_nan(ordered, d) if valid is None else o.eq(valid, like(valid, 0))
-    return _with_nan(out, odd if refused is None else o.or_(refused, odd))
+        last = _spread(o.sub(valid, like(valid, 1)), position)
+    position = o.max(like(position, 0), o.min(position, last))
+    out = gather_along(ordered, position, d)
+    is_nan = _any_nan(ordered, d) if valid is None else o.eq(valid, like(valid, 0))
+    return _with_nan(
+        out, is_nan if has_invalid_weight is None else o.or_(has_invalid_weight, is_nan)
+    )
 
 
 if TYPE_CHECKING:

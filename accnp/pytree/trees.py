@@ -41,8 +41,8 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
     Parameters
     ----------
     f : callable
-        Function of one leaf of `tree` and, for each pytree of `rest`, the subtree in the same
-        place.
+        Function of one leaf of `tree` and, for each pytree of `rest`, the subtree at the same
+        position.
     tree : pytree
         Structure of the result, and first argument of `f`.
     *rest : pytree
@@ -83,7 +83,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
 
 
 def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Apply `f` to each array that a program computes with; for a typed key, to its words."""
+    """Apply `f` to each array that a program computes with: for typed PRNG keys, their key data."""
     leaves, treedef = flatten_arrays(tree)
     columns = [column(treedef, "map_arrays", tree, other, None) for other in rest]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
@@ -436,8 +436,8 @@ def tree_map_with_path(
     Parameters
     ----------
     f : callable
-        Function of the path, the leaf and, for each pytree of `rest`, the subtree in the same
-        place. The path is a tuple of keys.
+        Function of the path, the leaf and, for each pytree of `rest`, the subtree at the same
+        position. The path is a tuple of keys.
     tree : pytree
         Structure of the result.
     *rest : pytree
@@ -484,12 +484,12 @@ class PyTreeRegistry:
 
     @staticmethod
     def flatten_one_level(tree: Any) -> Any:
-        """Like the function, and None of a leaf."""
+        """Call the function of the same name; return None for a leaf."""
         return flatten_one_level(tree) if is_tree_node(type(tree)) else None
 
     @staticmethod
     def flatten_one_level_with_keys(tree: Any) -> Any:
-        """Like the function, and None of a leaf."""
+        """Call the function of the same name; return None for a leaf."""
         return flatten_one_level_with_keys(tree) if is_tree_node(type(tree)) else None
 
 

@@ -1,4 +1,4 @@
-"""GPU kernels written in restricted Python, which are parsed to loop IR."""
+"""GPU kernels written in restricted Python: parsing to loop IR, and results of their PTX."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def kernel(x, y, z, n):
         store2(z, u * 2, b1(part(v, 0)), total > 2)
         y[u] = i4(total)
 """
-HELPED = """
+WITH_CALLEE = """
 def total(lo, hi, x, y):
     room = shared_f4(2)
     v = f4(0)
@@ -51,15 +51,13 @@ def kernel(x, y, n):
 """
 
 
-def read(text, *signature, **how):
-    """Parse a kernel and the functions that it calls; check that they are valid and that printing
-    preserves them.
-    """
-    kernel, called = read_source(text, "kernel", signature, **{"threads": 64} | how)
-    for k in (kernel, *called):
+def read(text, *signature, **options):
+    """Parse a kernel and its callees; check that they are valid and survive printing."""
+    kernel, callees = read_source(text, "kernel", signature, **{"threads": 64} | options)
+    for k in (kernel, *callees):
         verify(k)
         assert parse_kernel(print_kernel(k)) == k
-    return kernel, called
+    return kernel, callees
 
 
 def test_loops_carry_vectors():
@@ -83,9 +81,9 @@ def test_bools_are_loaded_as_bytes():
 def test_called_kernels_may_use_shared_memory():
     x = np.arange(300, dtype=np.float32)
     callees = (("total", ("f4*", "f4*")),)
-    _, (total,) = read(HELPED, "f4*", "f4*", "i8", callees=callees)
+    _, (total,) = read(WITH_CALLEE, "f4*", "f4*", "i8", callees=callees)
     assert [b.length for b in total.shared] == [2]
-    kernel = ptx_of(HELPED, ("f4*", "f4*", "i8"), callees=callees, threads=64)
+    kernel = ptx_of(WITH_CALLEE, ("f4*", "f4*", "i8"), callees=callees, threads=64)
     (_, y), _ = interpret(kernel, [x, np.zeros(3, np.float32)], [3], 2, 64)
     np.testing.assert_array_equal(y, x.reshape(3, 100).sum(1))
 

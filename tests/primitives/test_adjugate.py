@@ -46,9 +46,11 @@ def test_gradients(name, wide):
         a = MATRICES[name].astype(np.float64 if wide else np.float32)
         gradient = accnp.grad(jnp.linalg.det)
         expected = cofactors(a)
-        room = np.abs(a).max(initial=0) ** (len(a) - 1) * len(a) * (1e-13 if wide else 2e-6)
+        tolerance = np.abs(a).max(initial=0) ** (len(a) - 1) * len(a) * (1e-13 if wide else 2e-6)
         for f in (gradient, accnp.jit(gradient)):
-            np.testing.assert_allclose(np.asarray(f(a)), expected, atol=room + 1e-30, rtol=1e-5)
+            np.testing.assert_allclose(
+                np.asarray(f(a)), expected, atol=tolerance + 1e-30, rtol=1e-5
+            )
 
 
 def test_stacks_of_any_layout():
@@ -67,10 +69,10 @@ def test_forward_derivatives_in_a_loop_are_one_kernel():
         return accnp.lax.fori_loop(0, 20, step, 0.0)
 
     x = RNG.normal(size=(4, 4)).astype(np.float32)
-    pushed = accnp.jit(lambda x, t: accnp.jvp(loop, (x,), (t,))[1])
-    pushed(x, x)
+    loop_tangent = accnp.jit(lambda x, t: accnp.jvp(loop, (x,), (t,))[1])
+    loop_tangent(x, x)
     before = accnp.counters()["launches"]
-    tangent = float(pushed(x, x))
+    tangent = float(loop_tangent(x, x))
     assert accnp.counters()["launches"] - before <= 2
     step = 1e-3
     difference = (float(loop(x * (1 + step))) - float(loop(x * (1 - step)))) / (2 * step)
@@ -78,7 +80,7 @@ def test_forward_derivatives_in_a_loop_are_one_kernel():
 
 
 def test_matrices_beyond_the_kernel():
-    """Nearly singular matrices use singular values, the others their inverse."""
+    """Large nearly singular matrices use the singular value decomposition, others the inverse."""
     with accnp.enable_x64():
         n = 130
         a = RNG.normal(size=(3, n, n)) / np.sqrt(n)
@@ -88,8 +90,8 @@ def test_matrices_beyond_the_kernel():
             expected = np.linalg.det(a[k]) * np.linalg.inv(a[k]).T
             np.testing.assert_allclose(gradients[k], expected, rtol=1e-7)
         u, s, vh = np.linalg.svd(a[1])
-        whole = np.prod(s[:-1]) * np.linalg.det(u) * np.linalg.det(vh)
-        np.testing.assert_allclose(gradients[1], whole * np.outer(u[:, -1], vh[-1]), atol=1e-9)
+        product = np.prod(s[:-1]) * np.linalg.det(u) * np.linalg.det(vh)
+        np.testing.assert_allclose(gradients[1], product * np.outer(u[:, -1], vh[-1]), atol=1e-9)
 
 
 def test_second_derivatives():

@@ -45,8 +45,8 @@ def values(m: Any, *shape: int) -> Any:
     return m.numpy.asarray(np.random.default_rng(1).uniform(size=shape).astype(np.float32))
 
 
-def cut(m: Any, s: Any, *shape: int) -> Any:
-    """Return the same array, with the sharding of the result."""
+def sharded(m: Any, s: Any, *shape: int) -> Any:
+    """Return the array of `values`, with the sharding of the result."""
     return values(m, *shape) if s is None else m.device_put(values(m, *shape), s)
 
 
@@ -70,7 +70,7 @@ def sparse_rows(m: Any) -> Any:
 ROWS_BY_COLUMNS = (((1,), (0,)), ((), ()))
 
 Call = Callable[[Any, Any], Any]
-# Functions of whole operands.
+# Calls with operands that are not sharded.
 RESULTS: dict[str, Call] = {
     "lax.broadcast": lambda m, s: m.lax.broadcast(values(m, 3), (4,), out_sharding=s),
     "lax.broadcast_in_dim": lambda m, s: m.lax.broadcast_in_dim(
@@ -187,7 +187,7 @@ RESULTS: dict[str, Call] = {
         sparse_rows(m), values(m, 3, 2), dimension_numbers=ROWS_BY_COLUMNS, out_sharding=s
     ),
 }
-# Functions that refuse a sharding which divides the result.
+# Calls that raise an error for a sharding that partitions the result.
 REFUSED: dict[str, tuple[Call, str]] = {
     "numpy.bincount": (
         lambda m, s: m.numpy.bincount(m.numpy.arange(4), out_sharding=s),
@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
         "NotImplementedError",
     ),
 }  # fmt: skip
-# Functions made by functions, methods, and functions of operands that are sharded.
+# Functions that other functions return, methods, and calls with sharded operands.
 MORE: dict[str, Call] = {
     "constant": lambda m, s: m.nn.initializers.constant(2.0)(key(m), (4, 2), out_sharding=s),
     "delta_orthogonal": lambda m, s: m.nn.initializers.delta_orthogonal()(
@@ -255,34 +255,40 @@ MORE: dict[str, Call] = {
     "replicated counts": lambda m, s: m.numpy.bincount(
         m.numpy.array([1, 0, 1]), length=4, out_sharding=replicated(m, s)
     ),
-    "repeat sharded": lambda m, s: m.numpy.repeat(cut(m, s, 4, 3), 2, 0, out_sharding=s),
+    "repeat sharded": lambda m, s: m.numpy.repeat(sharded(m, s, 4, 3), 2, 0, out_sharding=s),
     "repeat by counts": lambda m, s: m.numpy.repeat(
-        cut(m, s, 4, 3), np.array([2, 0, 1, 1]), 0, out_sharding=s
+        sharded(m, s, 4, 3), np.array([2, 0, 1, 1]), 0, out_sharding=s
     ),
-    "percentile sharded": lambda m, s: m.numpy.percentile(cut(m, s, 4, 8), 30, 0, out_sharding=s),
-    "sums of segments sharded": lambda m, s: segments(m, m.ops.segment_sum, s, cut(m, s, 8)),
+    "percentile sharded": lambda m, s: m.numpy.percentile(
+        sharded(m, s, 4, 8), 30, 0, out_sharding=s
+    ),
+    "sums of segments sharded": lambda m, s: segments(m, m.ops.segment_sum, s, sharded(m, s, 8)),
     "convolution sharded": lambda m, s: m.lax.conv_general_dilated(
-        cut(m, s, 4, 1, 8), values(m, 2, 1, 3), (1,), "SAME", out_sharding=s
+        sharded(m, s, 4, 1, 8), values(m, 2, 1, 3), (1,), "SAME", out_sharding=s
     ),
-    "reduce_sum sharded": lambda m, s: m.lax.reduce_sum(cut(m, s, 4, 4), (0,), out_sharding=s),
+    "reduce_sum sharded": lambda m, s: m.lax.reduce_sum(sharded(m, s, 4, 4), (0,), out_sharding=s),
     "reduce sharded": lambda m, s: m.lax.reduce(
-        cut(m, s, 4, 4), 0.0, m.lax.add, (0,), out_sharding=s
+        sharded(m, s, 4, 4), 0.0, m.lax.add, (0,), out_sharding=s
     ),
     "ragged_dot sharded": lambda m, s: m.lax.ragged_dot(
-        cut(m, s, 4, 3), values(m, 2, 3, 2), m.numpy.array([1, 3]), out_sharding=s
+        sharded(m, s, 4, 3), values(m, 2, 3, 2), m.numpy.array([1, 3]), out_sharding=s
     ),
     "bounds sharded": lambda m, s: m.random.uniform(
-        key(m), (4,), minval=cut(m, s, 4), maxval=2.0, out_sharding=s
+        key(m), (4,), minval=sharded(m, s, 4), maxval=2.0, out_sharding=s
     ),
-    "logits sharded": lambda m, s: m.random.categorical(key(m), cut(m, s, 4, 3), out_sharding=s),
-    "permutation sharded": lambda m, s: m.random.permutation(key(m), cut(m, s, 8), out_sharding=s),
+    "logits sharded": lambda m, s: m.random.categorical(
+        key(m), sharded(m, s, 4, 3), out_sharding=s
+    ),
+    "permutation sharded": lambda m, s: m.random.permutation(
+        key(m), sharded(m, s, 8), out_sharding=s
+    ),
     "loops with sharded parameters": lambda m, s: m.random.gamma(
-        key(m), cut(m, s, 4) + 1, out_sharding=s
+        key(m), sharded(m, s, 4) + 1, out_sharding=s
     ),
     "jit": lambda m, s: m.jit(lambda k: 2 * m.random.normal(k, (8,), out_sharding=s))(key(m)),
     "grad": lambda m, s: m.grad(
         lambda a: (m.random.uniform(key(m), (4,), maxval=a, out_sharding=s) ** 2).sum()
-    )(cut(m, s, 4)),
+    )(sharded(m, s, 4)),
 }  # fmt: skip
 
 

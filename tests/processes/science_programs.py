@@ -1,7 +1,7 @@
 """Typical user programs that run over n processes, or over n devices of one process.
 
-Each is a function of the module, the number of processes and whether one process runs it. It
-returns a pytree of sharded arrays.
+Each is a function of the library (accnp or JAX) and the number n. It returns a pytree of sharded
+arrays.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def train(m: Any, n: int) -> Any:
 
 
 def tensor_parallel(m: Any, n: int) -> Any:
-    """An MLP whose hidden layer is sharded, by shardings alone."""
+    """An MLP with a sharded hidden layer; the program has no collectives, only shardings."""
     jnp = m.numpy
     mesh = mesh_of(m, (n,), ("model",), "Auto")
     x = put(m, mesh, numbers(0, 6, 5))
@@ -68,7 +68,7 @@ def tensor_parallel(m: Any, n: int) -> Any:
 
 
 def shallow_water(m: Any, n: int) -> Any:
-    """Shallow-water waves on a torus; each process has a block and receives the edges of its
+    """Shallow-water waves on a torus; each process has a block and receives halos from its
     neighbors."""
     jnp, P = m.numpy, m.P
     shape = (2, n // 2)

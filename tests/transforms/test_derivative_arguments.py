@@ -1,7 +1,7 @@
 """Arguments, results and errors of the derivative functions match those of JAX.
 
-The programs run in either library. The tests compare structure, values, dtypes, shapes, weak types,
-and the class and the message of errors.
+Each program takes a library and its `numpy`, so that JAX and accnp both run it. The tests compare
+structure, values, dtypes, shapes, weak types, and the class and the message of errors.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ import pytest
 import accnp
 
 BOTH = (jax, accnp)
-Derivative = Callable[[Any, Any], Any]
+Operation = Callable[[Any, Any], Any]
 
-DERIVATIVES: dict[str, Derivative] = {
+DERIVATIVES: dict[str, Operation] = {
     "grad": lambda m, f: m.grad(f)(1.0),
     "value_and_grad": lambda m, f: m.value_and_grad(f)(1.0),
     "vjp": lambda m, f: m.vjp(f, 1.0),
@@ -27,7 +27,7 @@ DERIVATIVES: dict[str, Derivative] = {
     "hessian": lambda m, f: m.hessian(f)(1.0),
     "grad of grad": lambda m, f: m.grad(m.grad(f))(1.0),
 }
-USES: dict[str, Derivative] = {
+USES: dict[str, Operation] = {
     "+": lambda m, x: x + 1,
     "sin": lambda m, x: m.numpy.sin(x),
     "index": lambda m, x: x[None],
@@ -38,7 +38,7 @@ USES: dict[str, Derivative] = {
 }
 
 
-def escaped(m: Any, derivative: Derivative) -> Any:
+def escaped(m: Any, derivative: Operation) -> Any:
     box: list[Any] = []
 
     def f(x: Any) -> Any:

@@ -22,22 +22,22 @@ def test_shard_map_matches_jax(name: str) -> None:
     expected = jax.tree.leaves(PROGRAMS[name](jax, jax.P))
     actual = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
     assert len(actual) == len(expected)
-    for f, w in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(np.asarray(f), np.asarray(w), rtol=1e-5, atol=1e-6)
-        assert (f.shape, f.dtype) == (w.shape, w.dtype)
+    for x, y in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
         if "gradient" not in name and "vmap" not in name and name != "some axes":
-            assert text(f.sharding) == text(w.sharding)
-            if name != "unchecked":  # theirs keeps the other parts, hidden
-                compare_parts(f, w)
+            assert text(x.sharding) == text(y.sharding)
+            if name != "unchecked":  # in JAX, the replicas of that result differ
+                compare_shards(x, y)
 
 
 def text(sharding: Any) -> str:
     return str(sharding)
 
 
-def compare_parts(f: Any, w: Any) -> None:
+def compare_shards(x: Any, y: Any) -> None:
     ours, theirs = (
-        sorted(x.addressable_shards, key=lambda s: s.device.id) for x in (f, w)
+        sorted(array.addressable_shards, key=lambda s: s.device.id) for array in (x, y)
     )  # fmt: skip
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
@@ -71,7 +71,7 @@ WRONG: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_invalid_arguments_raise(name: str) -> None:
     program, message = WRONG[name]
-    with pytest.raises(Exception):  # noqa: B017, PT011 - some are of kinds of their own
+    with pytest.raises(Exception):  # noqa: B017, PT011 - JAX raises several classes
         program(jax, jax.P)
     kind = NameError if name == "unbound" else ValueError
     with pytest.raises(kind, match=message):

@@ -1,10 +1,10 @@
-"""The engine of `jit` for pandas: `series.map(f, engine=accnp.jit)` and `frame.apply(f, ...)`.
+"""`jit` as a pandas engine: `series.map(f, engine=accnp.jit)` and `frame.apply(f, ...)`.
 
 pandas looks up the attribute `__pandas_udf__` of an engine and calls its methods `map` and `apply`
 (`pandas.api.executors.BaseExecutionEngine`). They map the user's function over elements, columns or
-rows with `vmap`, and compile that. pandas is not imported: it has been if one of them is called.
+rows with `vmap`, and compile that. This module need not import pandas, which calls them.
 
-Columns keep their 64 bits, since the functions are called with `enable_x64`.
+64-bit columns keep their dtypes, since the functions are called with `enable_x64`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def map_elements(
     decorator: Callable[..., Any],
     skip_na: bool,
 ) -> np.ndarray:
-    """Call a function of numbers for each element of a Series, a DataFrame or a NumPy array.
+    """Apply a scalar function to each element of a Series, a DataFrame or a NumPy array.
 
     If `skip_na` is true, missing values remain missing.
     """
@@ -115,10 +115,10 @@ def apply(
     decorator: Callable[..., Any],
     axis: int | str,
 ) -> Any:
-    """Call a function of one column (axis 0) or row (axis 1) for each of those of a frame.
+    """Apply a function to each column (axis 0) or row (axis 1) of a frame.
 
-    `data` is a DataFrame, or a NumPy array with `raw=True`. The result is of the same class, or a
-    Series if the function returns numbers.
+    `data` is a DataFrame, or a NumPy array if pandas was given `raw=True`. The result is of the
+    same class, or a Series if the function returns numbers.
     """
     values = _values_as_numbers(data, "apply")
     by_rows = axis not in (0, "index")
@@ -134,8 +134,8 @@ def apply(
             f"apply: the function must return a number or a vector; got shape {result.shape[1:]} "
             "for each column or row; reduce it"
         )
-    own = along if result.shape[1 if by_rows else 0] == len(along) else None
-    index, columns = (across, own) if by_rows else (own, across)
+    kept_labels = along if result.shape[1 if by_rows else 0] == len(along) else None
+    index, columns = (across, kept_labels) if by_rows else (kept_labels, across)
     return type(data)(result, index=index, columns=columns)
 
 
@@ -186,7 +186,7 @@ def _compile_function(
     decorator: Callable[..., Any],
     key: tuple[Any, ...],
 ) -> Callable[..., Any]:
-    """Return the compiled function; pandas calls the engine anew for each frame."""
+    """Return the compiled function; cached, since pandas calls the engine for each frame."""
     return decorator(mapped(func, *key))
 
 

@@ -195,7 +195,7 @@ def set_refs(refs: Sequence[Any], nodes: Sequence[Node], name: str) -> None:
 
 
 def write(place: Any, content: Any) -> None:
-    """Store an array in a reference or in its `Held`; note its old content for rules if needed."""
+    """Store an array in a reference or in its `Held`; record the old content if a rule needs it."""
     if state.written is not None:
         state.written.setdefault(id(place), (place, place.content))
     place.content = content
@@ -263,14 +263,14 @@ def record_body(
 
 
 class Loop:
-    """Description of a loop, for messages.
+    """Description of a loop, for error messages.
 
     Attributes:
         name: the public function.
         fn: the user's body.
         carry: the names of the leaves of the carry in the body.
         rows: the names of the leaves of a row.
-        part: a function from the loop's carry to the part that the user knows.
+        part: a function that extracts the part of the carry that the user passed.
         kind: distinguishes loops with the same name and body.
     """
 
@@ -298,6 +298,7 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
 
     Raises:
         TypeError: a leaf is not an array or a number; the message has its path.
+        ValueError: a leaf is a reference.
     """
     leaves, spec = flatten_arrays(tree)
     nodes = []
@@ -338,10 +339,10 @@ def concrete(node: Node) -> bool:
 
 
 def close(graphs: Sequence[Graph]) -> list[Node]:
-    """Make everything that graphs close over leading inputs, the same for all graphs.
+    """Turn the nodes that graphs close over into leading inputs, the same for all graphs.
 
-    Returns the nodes that they close over. The nodes of a new graph are not shared yet, so they are
-    changed in place instead of being recorded again.
+    Returns these nodes. The nodes of a new graph are not shared yet, so they are changed in place
+    instead of being recorded again.
     """
     by_id: dict[int, Node] = {}
     for g in graphs:
@@ -402,7 +403,7 @@ def promoted_carry_types(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Av
 
 
 def _is_whole(aval: Aval) -> bool:
-    """Return whether each device has the whole of a value."""
+    """Return whether each device has the whole value."""
     return not keeps_sharding(aval) or mesh_sharding(aval).is_fully_replicated
 
 
@@ -417,11 +418,11 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     avals, spec = _user_types(flatten_arrays(carry)[1], avals)
     outs, out_spec = _user_types(body.spec, body.avals)
     if spec != out_spec:
-        ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
+        taken, returned = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
             f"{loop.name} body function carry input and carry output must have the "
             f"same pytree structure, but they differ for {where}; "
-            f"{_difference(ours, theirs, ('the input', 'the output'))}; return that of the input"
+            f"{_difference(taken, returned, ('the input', 'the output'))}; return that of the input"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
@@ -439,7 +440,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
 
 
 def _user_types(spec: PyTreeDef, avals: Sequence[Aval]) -> tuple[list[Aval], PyTreeDef]:
-    """Return types and structure as users see them: those of keys, not of their words."""
+    """Return types and structure as users see them: those of PRNG keys, not of their key data."""
     return spec.shown_leaves(avals), spec.shown()
 
 
@@ -479,10 +480,10 @@ def check_branches(
     where = "; ".join(
         f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
     )
-    ours, spec = _user_types(first.spec, first.avals)
-    theirs, other = _user_types(second.spec, second.avals)
-    if spec != other:
-        x, y = _types(spec, ours), _types(other, theirs)
+    first_avals, spec = _user_types(first.spec, first.avals)
+    second_avals, second_spec = _user_types(second.spec, second.avals)
+    if spec != second_spec:
+        x, y = _types(spec, first_avals), _types(second_spec, second_avals)
         raise TypeError(
             f"{name} branch outputs must have the same pytree structure, but "
             f"{_difference(x, y, (f'the result of {a}', f'the result of {b}'))}; {where}; "
@@ -492,7 +493,7 @@ def check_branches(
     wrong = [
         f"the output of {a}{f' at path {p}' if p else ''} has type {type_text(u)} but the "
         f"corresponding output of {b} has type {type_text(v)}{_type_difference(u, v)}"
-        for p, u, v in zip(paths, ours, theirs, strict=True)
+        for p, u, v in zip(paths, first_avals, second_avals, strict=True)
         if not same_type(u, v)
     ]
     if wrong:
@@ -523,10 +524,10 @@ def check_result(
     avals, spec = _user_types(spec, avals)
     outs, out_spec = _user_types(body.spec, body.avals)
     if spec != out_spec:
-        ours, theirs = _types(spec, avals), _types(out_spec, outs)
+        expected, returned = _types(spec, avals), _types(out_spec, outs)
         raise errors.IncompatibleShapesError(
             f"{name}: {what} must return the structure of its arguments; "
-            f"{_difference(ours, theirs, ('its argument', 'its result'))}; {where}"
+            f"{_difference(expected, returned, ('its argument', 'its result'))}; {where}"
         )
     wrong = [
         f"{what} returns{p} {type_text(b)} but must return {type_text(a)}{_type_difference(a, b)}"

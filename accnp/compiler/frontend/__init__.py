@@ -1,1 +1,1 @@
-"""Restricted Python, in which kernels are written, to the loop IR."""
+"""The front end: lower kernels written in restricted Python to the loop IR."""

@@ -1,4 +1,4 @@
-"""Write users' functions of numbers into the kernels that call them.
+"""Inline user-defined scalar functions into the kernels that call them.
 
 `expressions.py` asks this module for the value of such a call. A function without loops becomes one
 value without branches (`branchless.py`). Other functions become statements with branches and loops
@@ -35,9 +35,9 @@ from accnp.forks import imported
 
 __all__ = ["UserFunctions", "result_type"]
 
-# What the texts of functions name (`api.kernels.texts`).
+# The modules and names that the source of a function can use (`api.kernels.texts`).
 _IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy\nimport numpy as np"
-_OUTSIDE = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"})
+_GLOBALS = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"})
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
@@ -46,7 +46,7 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
     Parameters
     ----------
     name : str
-        The name under which `definitions` keeps its text.
+        The name under which `definitions` keeps its source.
     of : sequence of numpy.dtype
         The dtypes of its arguments.
     """
@@ -62,7 +62,7 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
 
 
 class UserFunctions:
-    """The functions of a source, for the kernel that is being written."""
+    """The user-defined functions of a source, for the kernel that is being generated."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class UserFunctions:
         self.left = LARGEST
         self.active: list[str] = []  # the enclosing functions
         self.structured: dict[str, ast.FunctionDef] = {}
-        self.outside = {*_OUTSIDE, *self.constants, *self.functions}  # what these can read
+        self.outside = {*_GLOBALS, *self.constants, *self.functions}  # what these can read
         self.checked: set[str] = set()
 
     def count(self) -> None:
@@ -87,14 +87,14 @@ class UserFunctions:
         Raises
         ------
         Unsupported
-            If a function has too many, its copies after each `if` that returns among them.
+            If a function has too many, counting the copies after each `if` that returns.
         """
         self.left -= 1
         if self.left < 0:
             raise Unsupported("a function that is too long")
 
     def call(self, name: str, arguments: Sequence[Expr], branches: bool = True) -> Expr:
-        """Return what a function gives.
+        """Return the value of a call of a function.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class UserFunctions:
         Raises
         ------
         Unsupported
-            If the function is beyond the language.
+            If the function is not in the supported subset of Python.
         """
         tree = self.functions[name]
         self.check(name)
@@ -167,19 +167,25 @@ class UserFunctions:
 
     def call_linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """Return the call of a function that Numba compiles."""
-        numbers = [f"{n} = float('{x.value}')" if isinstance(x.value, float) else f"{n} = {x.value}"
-                   for n, x in self.constants.items()]  # fmt: skip
-        header = "\n".join([_IMPORTS, *numbers])
+        constants = [
+            f"{n} = float('{x.value}')" if isinstance(x.value, float) else f"{n} = {x.value}"
+            for n, x in self.constants.items()
+        ]
+        header = "\n".join([_IMPORTS, *constants])
         functions = list(self.functions.values())
         text = "\n".join([header, *map(ast.unparse, functions), ""])
-        mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        if mark not in TABLE:
+        symbol = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        if symbol not in TABLE:
             compiled = imported("accnp.compiler.numba.compile_function").compile_function
             module = ast.Module([*parse_source(header).body, *functions], [])
-            define_linked(mark, len(arguments), functools.partial(compiled, name, mark, module))
-            own = [f'@numba.njit(error_model="numpy")\n{ast.unparse(f)}\n' for f in functions]
-            keep_linked(mark, "\n".join([header, "import numba", *own, f"{mark} = {name}", ""]))
-        typed_call = resolve_call(mark, arguments)
+            define_linked(symbol, len(arguments), functools.partial(compiled, name, symbol, module))
+            definitions = [
+                f'@numba.njit(error_model="numpy")\n{ast.unparse(f)}\n' for f in functions
+            ]
+            keep_linked(
+                symbol, "\n".join([header, "import numba", *definitions, f"{symbol} = {name}", ""])
+            )
+        typed_call = resolve_call(symbol, arguments)
         if typed_call is None or typed_call[0] is None:
             raise Unsupported(f"a call of {name}, whose result is not a number")
-        return Call(mark, typed_call[1], typed_call[0])
+        return Call(symbol, typed_call[1], typed_call[0])

@@ -1,5 +1,5 @@
 """Write conversions between types, with JAX's rules: floats outside the range of an integer type
-saturate, NaN becomes 0, and complex numbers lose their imaginary part."""
+saturate, NaN becomes 0, and complex numbers lose their imaginary part, except as bools."""
 
 from __future__ import annotations
 

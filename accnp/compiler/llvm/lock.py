@@ -3,7 +3,7 @@
 llvmlite holds one lock around all its calls, so only one thread at a time is inside LLVM. A thread
 that works in an LLVM context of its own does not need the lock: within `with apart`, the calls that
 take long do not take it. If a version of llvmlite has its lock elsewhere, threads take turns as
-they do without this module. `in_order` is for functions that hold LLVM contexts and modules.
+they do without this module. `in_order` wraps functions that hold LLVM contexts and modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ _T = TypeVar("_T")
 
 # Parsing, passes, emission. Calls that create or destroy objects keep the lock: an object that the
 # garbage collector destroys may belong to another context.
-_LONG = ("ParseAssembly", "LinkModules", "RunNewModulePassManager", "TargetMachineEmitToMemory")
+_LONG_CALLS = (
+    "ParseAssembly",
+    "LinkModules",
+    "RunNewModulePassManager",
+    "TargetMachineEmitToMemory",
+)
 
 
 class _Apart(threading.local):
@@ -41,8 +46,8 @@ class _Apart(threading.local):
         self.on = False
 
 
-class _Passable:
-    """llvmlite's lock, which threads inside `with apart` do not take."""
+class _SkippableLock:
+    """A lock of llvmlite that threads inside `with apart` do not take."""
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
         self.lock = lock
@@ -64,7 +69,7 @@ class _Passable:
 apart = _Apart()
 
 
-replace_locks(_LONG, _Passable)
+replace_locks(_LONG_CALLS, _SkippableLock)
 _lock = find_lock()
 if _lock is not None:
     renewed(_lock)

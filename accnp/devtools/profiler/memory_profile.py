@@ -1,6 +1,7 @@
 """Memory profiles: the lines of code that hold memory, in the format of `pprof`.
 
-The format is a gzipped protocol buffer of samples, each with a stack of one line.
+The format is a gzipped protocol buffer of samples, each with a stack of one frame. The numbers of
+its fields are those of `profile.proto`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _UNKNOWN = "<results of jitted functions, and arrays given to accnp>"
 
 
 def live_memory() -> dict[str, tuple[int, int]]:
-    """Return arrays and bytes in use, by the line that recorded them; shared memory counts once."""
+    """Return the live arrays and their bytes by the line that recorded them.
+
+    Memory that arrays share counts once.
+    """
     seen: set[int] = set()
     totals: dict[str, tuple[int, int]] = {}
     for node in gc.get_objects():
@@ -36,32 +40,32 @@ def live_memory() -> dict[str, tuple[int, int]]:
 
 def memory_profile() -> bytes:
     """Return the profile of `live_memory` for `pprof`."""
-    table = _Strings()
+    table = _StringTable()
     out = b""
     for kind, unit in (("allocations", "count"), ("space", "bytes")):
         out += _encode_message(
             1, _encode_number(1, table.of(kind)) + _encode_number(2, table.of(unit))
         )
-    samples, places = b"", b""
+    samples, locations = b"", b""
     for i, (place, (count, size)) in enumerate(sorted(live_memory().items()), 1):
         file, _, rest = place.rpartition(":")
         line, _, name = rest.partition(" ")
         number = int(line) if line.isdigit() else 0
         samples += _encode_message(2, _encode_packed(1, [i]) + _encode_packed(2, [count, size]))
-        places += _encode_message(
+        locations += _encode_message(
             4,
             _encode_number(1, i)
             + _encode_message(4, _encode_number(1, i) + _encode_number(2, number)),
         )
         function = _encode_number(1, i) + _encode_number(2, table.of(name.strip("()") or place))
-        places += _encode_message(5, function + _encode_number(4, table.of(file or place)))
-    out += samples + places
+        locations += _encode_message(5, function + _encode_number(4, table.of(file or place)))
+    out += samples + locations
     for text in table.texts:
         out += _encode_message(6, text.encode())
     return gzip.compress(out)
 
 
-class _Strings:
+class _StringTable:
     """The string table; the first entry is empty."""
 
     def __init__(self) -> None:

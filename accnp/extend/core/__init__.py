@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.extend.core`: the pieces of jaxprs, primitives, evaluation."""
+"""`accnp.extend.core`: the parts of jaxprs, their evaluation, and primitives."""
 
 from typing import TYPE_CHECKING
 

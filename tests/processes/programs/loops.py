@@ -1,4 +1,4 @@
-"""Print the shardings of results of loops and branches on sharded arrays, and their values."""
+"""Print the shardings and values of results of loops and branches on sharded arrays."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ if explicit:
     xs = jnp.device_put(OPERANDS[0], jnp.NamedSharding(mesh, jnp.P("d")))
     text = "scan: the first axis of xs must not be sharded; got float32[8,4,12] with P("
     assert_raises(ValueError, text, lambda: jnp.lax.scan(lambda c, x: (c, x), 0, xs))
-    # Loops send messages without Python.
+    # Native loops run collectives without Python.
     c = jnp.device_put(OPERANDS[2], jnp.NamedSharding(mesh, jnp.P(None, "d")))
 
     def add_mean(c):
