@@ -23,14 +23,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accnp.compiler.library import factors, indirect_convolution
+from accnp.compiler.library.sizes import CHAIN_BYTES, RUN, STRIP_COLUMNS, VECTOR_RUN
 
 __all__ = ["PREFIX", "SHAPES", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
-RUN = 256  # steps of one chain
-VECTOR_RUN = 4096  # steps of one run of a matrix times a vector
-CHAIN_BYTES = 64  # bytes of the partial sums of these chains, one element for each chain
-STRIP_COLUMNS = 2048  # columns whose partial sums stay in the cache
 
 
 class Shape(NamedTuple):

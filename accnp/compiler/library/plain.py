@@ -19,6 +19,7 @@ import numpy as np
 
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.op import COMBINES, Combine, for_each_combine
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ DTYPES: dict[str, Any] = {
 }
 special = importlib.import_module("scipy.special")  # has no types
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-STACK = 1024
-TILE, SLAB = 4096, 16384
 
 
 def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,7 +221,7 @@ def threefry(
     return np.uint32(x), np.uint32(y)
 
 
-def _stack(dtype: DTypeLike, count: int = STACK) -> Callable[[], np.ndarray]:
+def _stack(dtype: DTypeLike, count: int) -> Callable[[], np.ndarray]:
     return lambda: np.empty(count, dtype)
 
 
@@ -470,10 +469,8 @@ def _declare_reductions(name: str) -> None:
 for_each_combine(_declare_reductions)
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
-    NAMESPACE["stack_" + _name] = _stack(_dtype)
-    NAMESPACE["tile_" + _name] = _stack(_dtype, TILE)
-    NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
-    NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
+    for _kind, _count in STACK_LENGTHS.items():
+        NAMESPACE[f"{_kind}_{_name}"] = _stack(_dtype, _count)
     NAMESPACE["null_" + _name] = lambda: None
     NAMESPACE["heap_" + _name] = _heap(_dtype)
     if np.dtype(_dtype).kind in "iufV":

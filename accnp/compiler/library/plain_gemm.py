@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from accnp.compiler.library.library import (
-    CHAIN_BYTES,
-    RUN,
-    SHAPES,
-    SIGNATURES,
-    STRIP_COLUMNS,
-    VECTOR_RUN,
-    source,
-)
+from accnp.compiler.library.library import SHAPES, SIGNATURES, source
+from accnp.compiler.library.sizes import CHAIN_BYTES, LANES_BYTES, PANEL_VECTORS, RUN, VECTOR_RUN
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, MultiplyAdd, Number, Places, Pointer
@@ -157,7 +150,7 @@ def _add_scaled(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     return call
 
 
-def _copy_lanes(dst: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
+def _copy_vector(dst: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
     for q in range(_lanes(dst)):
         dst[q] = src[q * stride] if q < n else _type(dst)(0)
 
@@ -209,15 +202,11 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         return (_multiply_add_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
     functions: dict[str, Any] = {
-        "copy_vector": _copy_lanes,
-        "copy_complex_pairs": _copy_complex_pairs,
-        "transpose_square": _transpose_square,
-    }
-    functions["copy_words"] = _copy_words
-    functions["add_scaled"] = _add_scaled(1, fma)
-    functions["add_scaled_4"], functions["add_scaled_8"] = (
-        _add_scaled(rows, fma) for rows in (4, 8)
-    )
+        "copy_vector": _copy_vector, "copy_words": _copy_words,
+        "copy_complex_pairs": _copy_complex_pairs, "transpose_square": _transpose_square,
+        "add_scaled": _add_scaled(1, fma), "add_scaled_4": _add_scaled(4, fma),
+        "add_scaled_8": _add_scaled(8, fma), "release": _release,
+    }  # fmt: skip
     for name in SIGNATURES:
         family, code = name.rsplit("_", 1)
         if family == "gemm":
@@ -236,10 +225,9 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
             _tile(rows, 2, fma),
         )
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
-        count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
+        count = PANEL_VECTORS * VECTOR_BYTES // np.dtype(dtype).itemsize
         functions["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
-        long = ((CHAIN_BYTES + 8) * STRIP_COLUMNS + 64) // np.dtype(dtype).itemsize
-        functions["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
-    functions["release"] = _release
+        count = LANES_BYTES // np.dtype(dtype).itemsize
+        functions["lanes_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
     return functions

@@ -16,7 +16,6 @@ import numpy as np
 from accnp.compiler.library.routines import (
     ALONE,
     CODES,
-    LISTS,
     ROUTINES,
     SORT_LIMITS,
     SORTS,
@@ -25,6 +24,7 @@ from accnp.compiler.library.routines import (
     kinds,
     symbol,
 )
+from accnp.compiler.library.sizes import LISTS
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer

@@ -20,7 +20,7 @@ import numpy as np
 from accnp.compiler.library.special_calls import CALLS
 
 __all__ = [
-    "ALONE", "CODES", "LISTS", "MESSAGE", "PREFIX", "ROUTINES", "SORTS", "SORT_LIMITS", "STOPPED",
+    "ALONE", "CODES", "MESSAGE", "PREFIX", "ROUTINES", "SORTS", "SORT_LIMITS", "STOPPED",
     "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
@@ -56,7 +56,6 @@ MESSAGE = "accnp_message"
 
 # The types that NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
-LISTS = 8  # number of lists to which the intrinsic `distribute` adds keys
 SORT_LIMITS = {"i4": 512, "i8": 256}  # elements that it sorts in registers, where they have AVX-512
 # Places in NumPy's C interface, which do not change within a major version (and did not in 2.0):
 # the function that gives a dtype's table, and the sorts in that table.

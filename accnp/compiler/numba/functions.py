@@ -28,9 +28,9 @@ from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
 from accnp.compiler.llvm.scalars.ir import fetch
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
-from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.processor import WIDE
 from accnp.ir.op import COMBINES, for_each_combine
@@ -374,7 +374,7 @@ for _name, _function in FUNCTIONS.items():
         _scalar(_name, _function.arity)
 for _to in _OF.values():
     _conversion(_to)
-    for _kind, _count in STACKS.items():
+    for _kind, _count in STACK_LENGTHS.items():
         _stack(_kind, _count, _to)
     _heap(_to)
 for_each_combine(_declare_block_reduction)

@@ -41,17 +41,14 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.compiler.loops.types import Pointer
 from accnp.compiler.loops.visiting import fresh_name, make_unique_name, names_of, subexpressions
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
-from accnp.ir.kernel import BLOCK
 
-__all__ = ["STACKS", "numba_source"]
-
-# Elements of buffers on the stack, by the names of the functions that give them.
-STACKS = {"stack": BLOCK, "tile": 4 * BLOCK, "slab": 16 * BLOCK}
+__all__ = ["numba_source"]
 
 # The functions that give the first step of a loop for a thread, and the distance to its next one.
 _FIRST_AND_STEP = {"grid": ("thread", "threads"), "blocks": ("block_of_grid", "blocks")}
@@ -319,7 +316,7 @@ def _is_widened(x: Call) -> bool:
 
 def function_of(b: Buffer) -> str:
     """Return the name of the function that allocates a buffer on the stack."""
-    kinds = [name for name, most in STACKS.items() if b.length <= most]
+    kinds = [name for name, most in STACK_LENGTHS.items() if b.length <= most]
     if not kinds:  # a panel has the bytes of vectors, a power of two
         size = b.length * b.dtype.size
         kinds = ["lanes" if size & (size - 1) else "panel"]

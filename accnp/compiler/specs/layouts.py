@@ -20,7 +20,7 @@ __all__ = [
     "transposed_loads", "transposed_rows_shape",
 ]  # fmt: skip
 
-TILE_DEPTH, TILE_WIDTH = 16, 256  # their product is compiler.intrinsics.memory.TILE
+TILE_DEPTH, TILE_WIDTH = 16, 256  # their product is STACK_LENGTHS["tile"]
 MIN_TILED_LENGTH = LANES + 1  # shorter axes are not tiled
 LINE = 64  # bytes of a cache line
 TILES_PER_CPU = 2  # tiles per CPU; few wide tiles read longer runs of memory

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from accnp.compiler.library.sizes import CHAIN_BYTES, VECTOR_RUN
 from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, moved, place, total
 from accnp.config import config
@@ -33,8 +34,6 @@ FEW = 4096  # the same for integers
 SPELLED = 4  # maximum number of rows, columns and steps of products that are fully unrolled,
 MANY = 64  # if there are at least this many of them
 VECTOR = 1 << 14  # minimum number of elements for the summation order of matrix-vector products
-VECTOR_RUN = 4096  # VECTOR_RUN and CHAIN_BYTES are constants of compiler/library/library.py:
-CHAIN_BYTES = 64  # steps of a run, and bytes of the partial sums of its chains
 ROWS = 256  # minimum number of rows of a matrix for which partial sums may be stored in memory,
 ROW = 1 << 15  # and bytes of a row that a task reads at a time
 TASK = 1 << 16  # minimum work of a task, in simple element operations

@@ -18,9 +18,10 @@ from contextlib import nullcontext
 from math import prod
 from typing import Any
 
-from accnp.compiler.library.routines import LISTS
+from accnp.compiler.library.sizes import LISTS
 from accnp.compiler.library.sorts.ordered_keys import FLOATS, largest_key, ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.views import contiguous
@@ -32,7 +33,7 @@ BLOCK = 1 << 13  # keys that are distributed at a time, so that they fit into th
 LONG_LINE = 1 << 14  # minimum length of lines for which partition uses these kernels
 PAD = 16  # elements in a vector of the smallest keys
 FEW = 16  # sampled keys per list when a list is split further
-STACK = 1024  # maximum number of pending lists
+STACK = STACK_LENGTHS["stack"]  # maximum number of pending lists
 
 
 class Keys:

@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp.compiler.library.sorts.ordered_keys import ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
@@ -27,7 +28,7 @@ MOST = 1 << 10  # maximum number of elements in all lines
 LIST = 128  # maximum k for long lines, for which a list is kept while a line is read once
 GROUPS = 64  # groups of elements whose maxima give the first bound of the list
 LOOK = 32  # elements of a line that are compared at a time with the smallest one of the list
-STACK = 1024  # elements of a buffer on the stack
+STACK = STACK_LENGTHS["stack"]
 
 
 def _precedes(dtype: np.dtype, a: str, b: str) -> str:

@@ -16,13 +16,12 @@ from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
 from accnp.compiler.llvm.scalars.ir import I8, I64, V, fetch
 from accnp.compiler.llvm.scalars.transpose import transpose
 from accnp.compiler.llvm.templates import define_vectors, make_template
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
 from accnp.ir.op import COMBINES, for_each_combine
 
 __all__ = ["stack_memory", "write_reduce_columns", "write_reduce_elements"]
 
-STACK = 1024
-TILE, SLAB = 4096, 16384  # elements of the tiles for transposed operands
 INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
 
@@ -40,7 +39,7 @@ def _stack(kind: str, of: DType, count: int) -> None:
     def emit(b: ir.IRBuilder) -> ir.Value:
         return stack_memory(b, of, ir.ArrayType(memory_type(of), count), min(64, 16 * count))
 
-    define(kind + of.token, 0, lambda: (Pointer(of), (), emit))
+    define(f"{kind}_{of.token}", 0, lambda: (Pointer(of), (), emit))
 
 
 def _heap(of: DType) -> None:
@@ -282,7 +281,7 @@ def _join(name: str) -> None:
 
 
 for _type in DTYPES.values():
-    for _kind, _count in (("stack_", STACK), ("tile_", TILE), ("slab_", SLAB), ("cell_", 1)):
+    for _kind, _count in STACK_LENGTHS.items():
         _stack(_kind, _type, _count)
     _heap(_type)
     _define_null(_type)

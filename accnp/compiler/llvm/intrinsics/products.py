@@ -6,14 +6,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from accnp.compiler.library.library import (
-    CHAIN_BYTES,
-    PREFIX,
-    RUN,
-    SHAPES,
-    SIGNATURES,
-    STRIP_COLUMNS,
-)
+from accnp.compiler.library.library import PREFIX, SHAPES, SIGNATURES
+from accnp.compiler.library.sizes import LANES_BYTES, PANEL_VECTORS
 from accnp.compiler.llvm.intrinsics.memory import stack_memory
 from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.processor import VECTOR_BYTES
@@ -113,8 +107,8 @@ define("copy_words", 3, _resolve_words)
 _vector("copy_complex_pairs", "pppii", gemm.copy_complex_pairs)
 _vector("transpose_square", "pipi", gemm.transpose_square)
 for _name in ("f4", "f8", "i4"):
-    _define_stack_memory("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
+    _define_stack_memory("panel_" + _name, DTYPES[_name], PANEL_VECTORS * VECTOR_BYTES)
 for _name in ("f4", "f8"):
-    _define_stack_memory("lanes_" + _name, DTYPES[_name], (CHAIN_BYTES + 8) * STRIP_COLUMNS + 64)
+    _define_stack_memory("lanes_" + _name, DTYPES[_name], LANES_BYTES)
 for _name, _tokens in SIGNATURES.items():
     _library(_name, _tokens)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 
-from accnp.compiler.library.library import CHAIN_BYTES, RUN, STRIP_COLUMNS
-from accnp.compiler.llvm.intrinsics.memory import SLAB, STACK, TILE
+from accnp.compiler.library.sizes import LANES_BYTES, PANEL_VECTORS
 from accnp.compiler.llvm.processor import VECTOR_BYTES
+from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.compiler.loops.types import DTYPES, DType
 
 __all__ = ["length_of"]
 
-_LENGTHS = {"stack": STACK, "tile": TILE, "slab": SLAB, "cell": 1}
-_BYTES = {"panel": RUN * 4 * VECTOR_BYTES, "lanes": (CHAIN_BYTES + 8) * STRIP_COLUMNS + 64}
+_BYTES = {"panel": PANEL_VECTORS * VECTOR_BYTES, "lanes": LANES_BYTES}
 
 
 @functools.cache
@@ -23,6 +22,6 @@ def length_of(function: str) -> tuple[DType, int, bool] | None:
     if token not in DTYPES:
         return None
     of = DTYPES[token]
-    if kind in _LENGTHS:
-        return of, _LENGTHS[kind], kind != "stack"
+    if kind in STACK_LENGTHS:
+        return of, STACK_LENGTHS[kind], kind != "stack"
     return (of, _BYTES[kind] // of.size, True) if kind in _BYTES else None

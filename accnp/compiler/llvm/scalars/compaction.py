@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from accnp.compiler.library.routines import LISTS
+from accnp.compiler.library.sizes import LISTS
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, masked_load
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from llvmlite import ir
 
-from accnp.compiler.library.library import CHAIN_BYTES
+from accnp.compiler.library.sizes import CHAIN_BYTES
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I1, I32, I64, call_external, fetch
 
