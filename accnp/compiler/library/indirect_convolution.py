@@ -245,11 +245,11 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                                 prefetch(at(pc, po[i]))
                                 prefetch(at(pc, po[i] + n - 1))
                             if width == {one}:
-                                indirect_tile_{tall}x1(
+                                multiply_indirect_{tall}x1(
                                     kk, source, pd, tab, pb, row, pc, po, rest, n, mode
                                 )
                             else:
-                                indirect_tile_{tall}x2(
+                                multiply_indirect_{tall}x2(
                                     kk, source, pd, tab, pb, row, pc, po, rest, n, mode
                                 )
                     if yo != 1:

@@ -57,7 +57,7 @@ SHAPES = {
         width = {one}""",
         small_tiles="""
                     elif r <= 2 or m <= 4:
-                        {tile}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        {multiply}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += 2""",
         pack_left="""m >= 64 and n >= 256 and k >= 64 and (
         (csa == 1 and rsa >= 256 and rsa % (16 * {one}) == 0) or (rsa == 1 and csa >= 256))""",
@@ -76,10 +76,10 @@ SHAPES = {
         width = {four}""",
         small_tiles="""
                     elif width == {four}:
-                        {tile}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        {multiply}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += 2
                     elif r <= 4 or r == 7 or r == 8:
-                        {tile}_4x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        {multiply}_4x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += 4""",
         pack_left="",
     ),
@@ -148,7 +148,7 @@ def _gemm(name: str, code: str, vector_bytes: int) -> str:
     is_complex = code[0] == "c"
     counts = {"one": lanes, "two": 2 * lanes, "four": 4 * lanes}
     pack_left = shape.pack_left if code[0] == "f" else ""
-    names = {"tile": "complex_tile" if is_complex else "tile"}
+    names = {"multiply": "multiply_complex" if is_complex else "multiply"}
     names |= {"ra": "ra", "ca": "ca"} if pack_left else {"ra": "rsa", "ca": "csa"}
     values = {"pack_left": pack_left.format(one=lanes), "code": code, "one": lanes}
     values |= {"band": shape.band, "run": RUN}
@@ -216,7 +216,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                     pa = at(a, i * rsa + p0 * csa){point_left}
                     pc = at(c, i * ldc + j)
                     if width == {one} or (nn <= {one} and m > 4):
-                        {tile}_{tall}x1(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        {multiply}_{tall}x1(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += {tall}{small_tiles}
                     else:
                         if csa == 1 and kk <= 64:
@@ -229,7 +229,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                             for q in range({tall}):
                                 prefetch(at(pc, q * ldc))
                                 prefetch(at(pc, q * ldc + nn - 1))
-                        {tile}_{tall}x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        {multiply}_{tall}x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += {tall}{release_left}
 """
 

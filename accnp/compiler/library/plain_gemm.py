@@ -69,7 +69,7 @@ def _lanes(p: Pointer) -> int:
     return VECTOR_BYTES // np.dtype(_type(p)).itemsize
 
 
-def _tile(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
+def _multiply(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
         k: Integer, a: Pointer, rsa: Integer, csa: Integer, b: Pointer, ldb: Integer,
         c: Pointer, ldc: Integer, m: Integer, n: Integer, how: Integer,
@@ -85,7 +85,7 @@ def _tile(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
     return call
 
 
-def _indirect_tile(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
+def _multiply_indirect(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
         k: Integer, a: Pointer, down: Places, along: Places, b: Pointer, across: Places,
         c: Pointer, out: Places, m: Integer, n: Integer, how: Integer,
@@ -216,14 +216,12 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
     for of in SHAPES.values():
         functions[f"dots_{of.dot_rows}"] = _dots(of.dot_rows, fma)
         for shape in (f"{of.tile_rows}x1", f"{of.tile_rows}x2"):
-            functions["tile_" + shape] = _tile(of.tile_rows, 1, fma)
-            functions["complex_tile_" + shape] = _tile(of.tile_rows, 2, fma)
-            functions["indirect_tile_" + shape] = _indirect_tile(of.tile_rows, fma)
+            functions["multiply_" + shape] = _multiply(of.tile_rows, 1, fma)
+            functions["multiply_complex_" + shape] = _multiply(of.tile_rows, 2, fma)
+            functions["multiply_indirect_" + shape] = _multiply_indirect(of.tile_rows, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
-        functions["tile_" + shape], functions["complex_tile_" + shape] = (
-            _tile(rows, 1, fma),
-            _tile(rows, 2, fma),
-        )
+        functions["multiply_" + shape] = _multiply(rows, 1, fma)
+        functions["multiply_complex_" + shape] = _multiply(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = PANEL_VECTORS * VECTOR_BYTES // np.dtype(dtype).itemsize
         functions["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)

@@ -16,8 +16,8 @@ from accnp.compiler.llvm.scalars.ir import I8, I32, I64, external
 from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
 
 _Build = Callable[[ir.IRBuilder, Sequence[ir.Value]], None]
-_TILE = "ipiipipiiii"  # kinds of the arguments of math.gemm.multiply
-_INDIRECT = "ipttptptiii"  # kinds of the arguments of math.gemm.multiply_indirect
+_MULTIPLY = "ipiipipiiii"  # kinds of the arguments of scalars.gemm.multiply
+_INDIRECT = "ipttptptiii"  # kinds of the arguments of scalars.gemm.multiply_indirect
 INT = DTYPES["i8"]
 _TABLE = Pointer(INT)
 
@@ -77,17 +77,17 @@ def _library(name: str, tokens: Sequence[str]) -> None:
 
 _TILES = [(shape.tile_rows, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
 for _rows, _vectors in (*_TILES, (2, 4), (4, 2)):
-    for _parts, _name in ((1, "tile"), (2, "complex_tile")):
+    for _parts, _name in ((1, "multiply"), (2, "multiply_complex")):
         _vector(
             f"{_name}_{_rows}x{_vectors}",
-            _TILE,
+            _MULTIPLY,
             lambda b, args, rows=_rows, vectors=_vectors, parts=_parts: gemm.multiply(
                 b, rows, vectors, parts, args
             ),
         )
 for _rows, _vectors in _TILES:
     _vector(
-        f"indirect_tile_{_rows}x{_vectors}",
+        f"multiply_indirect_{_rows}x{_vectors}",
         _INDIRECT,
         lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_indirect(
             b, rows, vectors, args
