@@ -155,8 +155,11 @@ def _run_scan(
     carry = operands[n_consts : n_consts + n_carry]
     xs = operands[n_consts + n_carry :]
     sizes = [a.nbytes // length if length else 0 for a in step.inputs[n_consts + n_carry :]]
-    buffers = result_buffers or {}
-    into = {i: buffers[slot] for slot, i in step.results if slot in buffers}
+    into = (
+        {i: result_buffers[slot] for slot, i in step.results if slot in result_buffers}
+        if result_buffers
+        else {}
+    )
     ys = [
         into.get(n_carry + k) or memory.empty(max(1, a.nbytes))
         for k, a in enumerate(step.avals[n_carry:])

@@ -232,14 +232,16 @@ class DevicePlanner(Planner):
             step.by_python = bool(why)
             by = f"Python, since {why}" if why else "machine code"
             step.reason = f"its kernels are launched from there, by {by}"
-            if self.guarded(step):
-                step.reason += "; all branches, whose kernels look which one is meant"
+            if self.guard_branches(step):
+                step.reason += (
+                    "; all branches are launched, and each kernel tests which one was chosen"
+                )
             self.plan.steps.append(step)
             return
         v.cluster.form = "own"
         self.plan.steps.append(device_step)
 
-    def guarded(self, step: ControlStep) -> bool:
+    def guard_branches(self, step: ControlStep) -> bool:
         """If branches have few kernels, launch all and let each test the index of its branch,
         so that the host need not wait for it. Return whether that is so."""
         code = dtype_code(step.inputs[0].dtype)
@@ -269,13 +271,11 @@ class DevicePlanner(Planner):
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
-        row_condition = None
+        row_cond = None
         if step.op.control == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
-            row_condition = graph and plan_graph(graph, fastmath)
-        kernel_step: Any = blocked_step(
-            step, self.new_slot, fastmath, row_condition, 1, can_stop=False
-        )
+            row_cond = graph and plan_graph(graph, fastmath)
+        kernel_step: Any = blocked_step(step, self.new_slot, fastmath, row_cond, 1, can_stop=False)
         if kernel_step is None and all(b.work <= ALONE for b in bodies):
             kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(kernel_step, KernelStep):

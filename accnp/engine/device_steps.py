@@ -51,7 +51,7 @@ class DeviceStep(KernelStep):
         self.device = device
         self.function: Function | None = None  # once it is loaded
         self.words: list[int] = []  # what comes after the pointers, likewise
-        # In a branch whose kernels look themselves whether they are meant: the type of the index.
+        # The dtype of the index of the branch, if the kernel itself tests whether it was chosen.
         self.guard = ""
         self.threads = text.threads
         blocks = -(-self.extent // text.threads) if text.tasks else text.blocks
