@@ -79,8 +79,8 @@ def gradient_of(graph: Graph) -> Graph:
 GRAPHS: dict[str, tuple[str, Graph, tuple[int, ...]]] = {
     "chain": ("elementwise operations", chain, (1, 10, 100, 1000)),
     "mixed": ("mixed operations", mixed, (1, 10, 100, 1000)),
-    "slope-chain": ("elementwise operations, gradient", gradient_of(chain), (1, 10, 100)),
-    "slope-mixed": ("mixed operations, gradient", gradient_of(mixed), (1, 10, 100, 1000)),
+    "gradient-chain": ("elementwise operations, gradient", gradient_of(chain), (1, 10, 100)),
+    "gradient-mixed": ("mixed operations, gradient", gradient_of(mixed), (1, 10, 100, 1000)),
 }
 
 

@@ -61,7 +61,7 @@ def filled_card(app: Sphinx, page: str, placeholder: Card) -> nodes.container:
     title = app.env.titles[name].astext().partition(":")[0]
     card = nodes.container(classes=["gallery-card"])
     pictures = list(app.env.get_doctree(name).findall(nodes.image))
-    if app.config.nb_execution_mode != "off":  # otherwise there are no pictures
+    if app.config.nb_execution_mode != "off":  # 'off' produces no pictures
         image = pictures[placeholder["number"] - 1].deepcopy()
         image["alt"] = title
         image["classes"].append("dark-light")  # the theme dims other pictures in dark mode

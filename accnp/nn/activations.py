@@ -93,7 +93,7 @@ def relu(x: ArrayLike) -> Array:
     >>> jnp.nn.relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return _with_slope("relu", _relu, x, lambda v: rules.compare("gt")(v, like(v, 0)))
+    return _with_derivative("relu", _relu, x, lambda v: rules.compare("gt")(v, like(v, 0)))
 
 
 @shown("relu")
@@ -101,7 +101,7 @@ def _relu(x: Any) -> Array:
     return uf.maximum(x, 0)
 
 
-def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
+def _with_derivative(name: str, fn: Any, x: Any, inside: Any) -> Array:
     """Return a function whose derivative is 1 where `inside` holds, and 0 elsewhere."""
 
     def value(xs: list[Node]) -> list[Node]:
@@ -149,7 +149,7 @@ def relu6(x: ArrayLike) -> Array:
     """
     above = rules.compare("gt")
     inside = lambda v: o.and_(above(v, like(v, 0)), above(like(v, 6), v))  # noqa: E731
-    return _with_slope("relu6", _relu6, x, inside)
+    return _with_derivative("relu6", _relu6, x, inside)
 
 
 @shown("relu6")
@@ -555,8 +555,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     node = _inexact_node("gelu", x)
     if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
-        law = tanh_cdf if approximate else normal_cdf
-        return wrap(cast(o.mul(node, law(node)), node.aval.dtype))
+        cdf = tanh_cdf if approximate else normal_cdf
+        return wrap(cast(o.mul(node, cdf(node)), node.aval.dtype))
     return wrap(cast((o.tanh_gelu if approximate else o.normal_gelu)(node), node.aval.dtype))
 
 

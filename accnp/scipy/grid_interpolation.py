@@ -51,7 +51,7 @@ def _round_half_away(x: Array) -> Array:
     return x if x.dtype.kind in "biu" else round(x)
 
 
-def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
+def _neighbors(place: Array, order: int) -> list[tuple[Array, Array]]:
     """Return indices around a point along one axis, and their weights."""
     if order == 0:
         return [(_round_half_away(place).astype(np.int32), array(1, dtype=place.dtype))]
@@ -138,7 +138,7 @@ def _at_places(input: ArrayLike, cval: ArrayLike, *arguments: Any) -> Array:
         )
     fill = asarray(cval, dtype=x.dtype)
     axes = [
-        [(_OUTSIDE[mode](i, n), (i >= 0) & (i < n), w) for i, w in _neighbours(place, order)]
+        [(_OUTSIDE[mode](i, n), (i >= 0) & (i < n), w) for i, w in _neighbors(place, order)]
         for place, n in zip(places, x.shape, strict=True)
     ]
     terms = []

@@ -105,7 +105,7 @@ class ScalarText(ast.NodeTransformer):
             self.refuse_depth()
         imports = {"np": "import numpy as np"}
         lines = [imports.get(m, f"import {m}") for m in sorted(self.modules)]
-        # Braces of the user's own would be taken for places of the name.
+        # Braces in the user's text would be read as placeholders of the name.
         text = "\n".join([*lines, body, ""]).replace("__accnp_name__", "{name}")
         self.name = define(function_name(function), text)
         self._python: types.FunctionType | None = None

@@ -418,11 +418,12 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     avals, spec = _user_types(flatten_arrays(carry)[1], avals)
     outs, out_spec = _user_types(body.spec, body.avals)
     if spec != out_spec:
-        taken, returned = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
+        carry_in, carry_out = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
             f"{loop.name} body function carry input and carry output must have the "
             f"same pytree structure, but they differ for {where}; "
-            f"{_difference(taken, returned, ('the input', 'the output'))}; return that of the input"
+            f"{_difference(carry_in, carry_out, ('the input', 'the output'))}; "
+            "return that of the input"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "

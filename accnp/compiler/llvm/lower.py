@@ -599,7 +599,7 @@ class _Vectors(VectorLoop):
 
         The parts of the kernel's range begin with cache lines, but rows and slices do not.
 
-        Vectors that are stored across cache lines take longer: an average of three neighbours over
+        Vectors that are stored across cache lines take longer: an average of three neighbors over
         30,000 float64 took 15 us, and 7.5 us with aligned stores (AVX-512, 2026-11). Rows that are
         not known to be long keep their order: the test takes 12 % of the time of 23 elements.
         """
