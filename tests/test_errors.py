@@ -280,7 +280,7 @@ def test_modules_of_the_lowest_layer_are_internal():
 
 
 def test_texts_are_completed_where_the_package_is_installed(tmp_path):
-    """Its files are then in a folder of installed packages, like those of the user's libraries."""
+    """accnp's files are then in `site-packages`, as are those of other libraries."""
     place = tmp_path / "site-packages"
     place.mkdir()
     (place / "accnp").symlink_to(os.path.dirname(accnp.__file__))

@@ -126,7 +126,7 @@ check(child(compute))
 from accnp import forks
 from accnp.compiler.kernel_cache import wait_for_background
 compute()
-wait_for_background()  # the parent ends when nobody is in LLVM
+wait_for_background()  # the parent ends when no thread is in LLVM
 held = threading.Event()
 
 def hold():

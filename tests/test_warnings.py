@@ -1,4 +1,4 @@
-"""Warnings name the line of the user's program, however many frames of accnp lie in between."""
+"""Warnings name the line of the user's program, not a line of accnp further down the stack."""
 
 import ast
 import sys

@@ -219,8 +219,8 @@ def cases(name: str) -> tuple[Case, ...]:
 def fused(name: str) -> frozenset[Case]:
     """Return the cases that are compiled as one program, mapped, and differentiated.
 
-    There are no pairs of parameters, and each case adds a text, parameter, layout or dtype that the
-    preceding cases do not have.
+    Each case sets at most one parameter, and adds a text, parameter, layout or dtype that no
+    preceding case has.
     """
     chosen: set[Case] = set()
     variants = FUSED | (_others(name) if space_of(name) in VARIED else set())

@@ -21,7 +21,7 @@ SAME = {
     "norm": ("backward", None),  # None is "backward"
     "keepdims": (False, None),
     "correction": (0.0, None),  # None leaves it to ddof, whose default is 0
-    "copy": (True, False),  # nobody can write to an array, so nobody sees whether it is a copy
+    "copy": (True, False),  # arrays are immutable, so a copy cannot be told from the original
 }
 
 

@@ -143,7 +143,7 @@ def test_default_device_applies_to_previously_used_arrays(fake):
     for where in (gpu, cpu, gpu, cpu):
         with jax.default_device(where):
             assert f(x).device == (x * 2).block_until_ready().device == where
-    assert f(x).device == gpu  # nobody says
+    assert f(x).device == gpu  # the default device
 
 
 def test_uncommitted_values_follow_committed_ones(fake):
@@ -244,7 +244,7 @@ def test_one_launch_for_a_chain(fake):
     before = dict(fake.calls)
     f(x)
     assert fake.calls["launch"] == before["launch"] + 1
-    assert fake.calls.get("copy_out", 0) == before.get("copy_out", 0)  # nobody has looked
+    assert fake.calls.get("copy_out", 0) == before.get("copy_out", 0)  # no value was read
 
 
 def test_an_elementwise_loop_is_one_launch(fake):

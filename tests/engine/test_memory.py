@@ -207,7 +207,7 @@ def test_eager_maps_overwrite_unreferenced_operands(name):
     for _ in range(3):  # the first time makes the plan
         expected = np.asarray(accnp.jit(f)(jnp.asarray(np.array(x))))
         at = place(x)
-        x = f(x)  # from here on nobody holds the operand
+        x = f(x)  # the operand is not referenced from here on
         x.block_until_ready()
         np.testing.assert_array_equal(np.asarray(x).view(np.int32), expected.view(np.int32))
         del expected
@@ -243,7 +243,7 @@ def test_operands_referenced_elsewhere_survive_cached_plans(name):
     referenced."""
     f, x = EAGER.get(name, (lambda x: x + x, X))
     for _ in range(4):
-        y = f(jnp.asarray(x))  # nobody holds the operand
+        y = f(jnp.asarray(x))  # the operand is not referenced
         expected = np.array(y)
     for _ in range(3):
         referenced = jnp.asarray(x).block_until_ready()

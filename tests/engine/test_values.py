@@ -33,7 +33,7 @@ def results_of_threads(f, count=4):
     return outcomes
 
 
-# What is written over its operand, where nobody else has that.
+# Functions whose result is written to the buffer of the operand, if it has no other reference.
 OVER = {
     "a map": lambda x: x * 0.5 + 1,
     "an update": lambda x: x.at[::3].add(1.0),

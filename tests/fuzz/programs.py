@@ -77,7 +77,7 @@ class Program:
     steps: list = field(default_factory=list)
     first: list = field(default_factory=list)  # number of each step's first result
     outputs: list = field(default_factory=list)
-    held: list = field(default_factory=list)  # looked at by nobody but kept alive, in eager code
+    held: list = field(default_factory=list)  # kept alive in eager code, but never read
     looked: list = field(default_factory=list)  # steps after which eager code looks at the result
     exact: bool = True
     called: tuple = (0, 0)  # steps [a, b) are inside a jitted function of their own

@@ -132,7 +132,7 @@ def diffrax():
         return jnp.sum(solution.ys**2)
 
     value, gradient = final(2.0)
-    return {"value": value, "slope": gradient}
+    return {"value": value, "gradient": gradient}
 
 
 def lineax():
@@ -250,7 +250,7 @@ def haiku():
     f = hk.without_apply_rng(hk.transform(net))
     params = f.init(jax.random.PRNGKey(0), DATA)
     gradients = jax.jit(jax.grad(lambda p: jnp.sum(f.apply(p, DATA) ** 2)))(params)
-    return {"output": f.apply(params, DATA), "slope": jax.tree.leaves(gradients)[0]}
+    return {"output": f.apply(params, DATA), "gradient": jax.tree.leaves(gradients)[0]}
 
 
 def jaxtyping():

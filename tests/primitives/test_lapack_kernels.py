@@ -157,9 +157,8 @@ def test_signs_and_failures_are_those_of_jax(dtype):
         (lambda j, x: j.linalg.slogdet(x), zero),
     ):
         for actual, expected in zip(f(jnp, jnp.asarray(x)), f(J, J.asarray(x)), strict=True):
-            if np.isnan(
-                np.asarray(expected)
-            ).any():  # the imaginary part of such a number is no matter
+            # The imaginary part of a NaN is not compared.
+            if np.isnan(np.asarray(expected)).any():
                 np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
             else:
                 np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)

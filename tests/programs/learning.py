@@ -31,7 +31,7 @@ def logistic_newton(m: Any) -> Made:
         w = jnp.zeros(x.shape[1])
         for _ in range(5):
             w, (gradient, curvature) = step(w, x, y)
-        return {"w": w, "loss": loss(w, x, y), "slope": gradient, "curvature": curvature}
+        return {"w": w, "loss": loss(w, x, y), "gradient": gradient, "curvature": curvature}
 
     x = normal(0, 60, 5)
     return fit, (x, x @ normal(1, 5) + normal(2, 60) > 0)

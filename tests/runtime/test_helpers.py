@@ -31,7 +31,7 @@ def test_interrupted_task_creates_no_reference_cycles():
         try:
             in_parallel([task])
         except KeyboardInterrupt as error:
-            caught = error  # whoever keeps the error does not keep what its frames held
+            caught = error  # a reference to the error must not keep the objects of its frames alive
         assert caught is not None
         assert seen[0]() is None
     finally:

@@ -154,7 +154,7 @@ assert pool.limit == 1000 and core.launches() == 0
     assert _native.launches() == before
 
 
-# --- wrong arguments, and code of the user's that changes what is looked at ---
+# --- wrong arguments, and user code that changes the objects being read ---
 
 
 def uninstalled() -> Any:

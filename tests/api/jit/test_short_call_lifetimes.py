@@ -85,7 +85,7 @@ def test_buffers_go_back_to_the_pool():
         assert after["allocations"] == before["allocations"]
         assert after["reuses"] >= before["reuses"] + 100
     views = []
-    for _ in range(30):  # memory that somebody sees is not handed out again
+    for _ in range(30):  # memory of an exported view is not reused
         views.append(np.asarray(f(jnp.full(3, float(len(views))))[0]))
     assert [v[0] for v in views] == [k + 1.0 for k in range(30)]
 

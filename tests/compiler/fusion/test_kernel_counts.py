@@ -101,7 +101,7 @@ CASES = {
         [X, X, X],
         ["map"],
     ),
-    "slope of a stencil": (
+    "gradient of a stencil": (
         jnp.grad(lambda x: (x[1:-1, :-2] * x[1:-1, 2:] + x[:-2, 1:-1] * x[2:, 1:-1]).sum()),
         [X],
         ["map"],

@@ -209,7 +209,7 @@ def test_fused_code_matches_single_operations_bitwise(code, data):
 @pytest.mark.parametrize("dtype", [*SPELLED.values(), np.dtype("i2"), np.dtype("u2")], ids=str)
 @pytest.mark.parametrize("step", [-1, 2, 3, 4])
 def test_strided_elements(step, dtype):
-    """Of any length: what lies behind the last one is nobody's."""
+    """Slices of many lengths; nothing is read past the last element."""
     x = np.arange(1000).astype(dtype)
     f = jnp.jit(lambda x: x[::step] + 1)
     for n in (1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 129, 255, 256, 257, 1000):
