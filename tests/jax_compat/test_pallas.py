@@ -152,10 +152,8 @@ def attention(m, pl, tpu, gpu):
             o[...] = (acc[...] / total[...]).astype(o.dtype)
 
     q, k, v = A, np.concatenate([B, B], 1), np.tile(A, (2, 1))[:16]
-    rows, keys = (
-        pl.BlockSpec((4, 16), lambda i, j: (i, 0)),
-        pl.BlockSpec((8, 16), lambda i, j: (j, 0)),
-    )
+    rows = pl.BlockSpec((4, 16), lambda i, j: (i, 0))
+    keys = pl.BlockSpec((8, 16), lambda i, j: (j, 0))
     grid_spec = pl.GridSpec(
         grid=(3, 2),
         in_specs=[rows, keys, keys],

@@ -37,6 +37,15 @@ from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["Encoder", "check_structure", "decode_program", "only_value_errors"]
 
+# Present names of ops that had another name when earlier versions of accnp serialized programs.
+_RENAMED_OPS = {
+    "digamma_rise": "digamma_difference",
+    "exp_below": "exp_near_unit_sum",
+    "log_beside": "log_near_unit_sum",
+    "normal_law": "normal_cdf",
+    "tanh_law": "tanh_cdf",
+}
+
 _ENUMS: dict[str, Any] = {c.__name__: c for c in (FftType, GatherScatterMode, Precision)}
 _RECORDS: dict[str, type] = {
     c.__name__: c for c in (ConvDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers)
@@ -280,7 +289,8 @@ def _decode(program: Any, arrays: Sequence[np.ndarray], evaluate_size: SizeEvalu
                 env.append(from_numpy(one_of(arrays, position), weak is True)._node)
             else:
                 ins, attributes = e
-                op, operands = OPS[kind], [one_of(env, i) for i in ins]
+                op = OPS[_RENAMED_OPS.get(kind, kind)]
+                operands = [one_of(env, i) for i in ins]
                 params = {k: read(v) for k, v in attributes.items()}
                 check_operation(op, [x.aval for x in operands], params)
                 node = record(op, tuple(operands), params)
