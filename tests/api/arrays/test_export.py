@@ -5,9 +5,12 @@ values.
 
 from __future__ import annotations
 
+import base64
 import copy
 import pickle
+import pickletools
 import sys
+import zlib
 
 import jax
 import numpy as np
@@ -76,6 +79,44 @@ def test_pickles_and_copies(dtype: str) -> None:
         assert (y == x).all()
     assert pickle.loads(pickle.dumps(jnp.asarray(1.0))).weak_type
     assert copy.copy(jnp.asarray(1.0)).weak_type
+
+
+# Values of all types with a pickle of their own, pickled by version 0.1.0.
+_PICKLED = (
+    "c-nPS%WB&|6!k-{?PBNyC(A;2&PGrOT@{>?LZAX+l4U7kB#onK^kOthsztzE*p6W~MYsRiKWOjFNOqs22Q!*;b?!O$"
+    "&dT~Wv^sj+!%Pkc=cEGplmtPV+j`}RDyJYv9;bfE;t*<($7z}5mF)!?r*=}tf;E8?L<Lz|2wnz4AqN@>a+rn&QiIc3"
+    "!+F<-EnLFP={o&2L?bx}H4ldLmZz|LFuQ%(eFLuRzW;$kznqQ$e|J7HNw4PkIs^4-g8_2nFXN1eSFa(mqG9w{aYd7s"
+    "sfUYaa-77TCM$l$*9Xq%2pOFoUT2!iTFqDU1BZ1-$<4q1e-cd*+$Qv(!TlSG>Yo@taqhK7EiT;)hgNSJQ~sZBuRQ%D"
+    "wZF_5b((QV^0{F&I_;DsO6^!Bu=lyY<Q1$DY*d*tzicX>Gy4-0Hu15PBoH3GC2>gv%Tnx)tBB<EoeH>W3w`nhT-`zD"
+    "_t8`i3WWltLXL3GLzZ5HE62({(^R{113ofyip<A`Ij_{xHXT%Q+&J>~3vbD@#7naf)zt72X0D4R#I6)9Em{pVxJs4l"
+    "bhZ$EkXFnJl_6HttV3p6vrF*tQN7xrYi&Z2(*WcPlS-Skof9sY((b8!BpT?6D%;ZC!0fBKRfXg@$Np!9wy6;mlg~EA"
+    "Q$V@4PnBV@2i4ji415&QTNa?&sfprcDp*48_Vdt-v+SnKb>V`%#8afpHq^P17;XB^KTfYvHsy#|G>BRqvwp!8tKytR"
+    "+l%>k(>QCm2N#>Cw0{ESIGO4"
+)
+
+
+def test_stored_pickles_load() -> None:
+    """Pickles refer to modules and functions of accnp, so those must stay importable."""
+    values = pickle.loads(zlib.decompress(base64.b85decode(_PICKLED)))
+    expected = {
+        "array": jnp.arange(3.0, dtype=jnp.float32), "bfloat16": jnp.ones(2, jnp.bfloat16),
+        "weak": jnp.asarray(2.0), "key": accnp.random.key(0),
+        "type": accnp.ShapeDtypeStruct((2,), np.float32),
+        "tree": accnp.tree.structure({"a": 1, "b": [2, None]}),
+        "spec": accnp.sharding.PartitionSpec("a", None),
+        "precision": accnp.lax.Precision.HIGHEST, "device": accnp.devices()[0],
+        "partial": accnp.tree_util.Partial(np.sin, 1.0),
+    }  # fmt: skip
+    assert values.keys() == expected.keys()
+    for name, value in expected.items():
+        assert repr(values[name]) == repr(value), name
+    assert values["weak"].weak_type
+    # Modules that pickles written now refer to are those of the stored ones.
+    references = [
+        {a for _, a, _ in pickletools.genops(data) if isinstance(a, str) and "accnp" in a}
+        for data in (zlib.decompress(base64.b85decode(_PICKLED)), pickle.dumps(expected, 4))
+    ]
+    assert references[0] == references[1]
 
 
 def test_copies_survive_donation_of_the_array() -> None:
@@ -157,10 +198,8 @@ def test_namespace_info() -> None:
     with pytest.raises(ValueError, match="1999"):
         x.__array_namespace__(api_version="1999")
     assert jnp.__array_api_version__ >= jax.numpy.__array_api_version__
-    ours, other = (
-        jnp.__array_namespace_info__(),
-        theirs.__array_namespace__().__array_namespace_info__(),
-    )
+    ours = jnp.__array_namespace_info__()
+    other = theirs.__array_namespace__().__array_namespace_info__()
     assert ours.capabilities() == other.capabilities()
     assert ours.default_dtypes() == other.default_dtypes()
     for kind in (None, "bool", "integral", ("real floating", "signed integer")):
