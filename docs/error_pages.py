@@ -61,11 +61,11 @@ def write_pages(folder: Path) -> int:
     classes = error_classes()
     rows = "".join(f"| [`{name}`]({name}.md) | {summary(classes[name])} |\n" for name in classes)
     tree = "\n".join(classes)
-    wanted = {folder / f"{name}.md": page(error) for name, error in classes.items()}
-    wanted[folder / "index.md"] = (
+    pages = {folder / f"{name}.md": page(error) for name, error in classes.items()}
+    pages[folder / "index.md"] = (
         f"{INDEX}{rows}\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{tree}\n```\n"
     )
-    write_files(folder, wanted)
+    write_files(folder, pages)
     return len(classes)
 
 

@@ -84,11 +84,11 @@ class SimulatedGpu(FakeDriver):
 
     def launch(self, *args: Any) -> interpreter.Machine:  # type: ignore[override]
         machine = super().launch(*args)
-        found = machine.launch
-        found.instructions = machine.steps
-        found.sectors, found.least_sectors = machine.sectors, machine.least
-        found.ptx = machine.module.text
-        self.launches.append(found)
+        counts = machine.launch
+        counts.instructions = machine.steps
+        counts.sectors, counts.least_sectors = machine.sectors, machine.least
+        counts.ptx = machine.module.text
+        self.launches.append(counts)
         return machine
 
 
