@@ -1032,10 +1032,8 @@ def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
     # The copy has its own code object, since error messages find functions by their code objects.
     code = inner.__code__.replace(co_name=name, co_qualname=name)
     duplicate = FunctionType(code, inner.__globals__, name, inner.__defaults__, inner.__closure__)
-    duplicate.__kwdefaults__, duplicate.__annotations__ = (
-        inner.__kwdefaults__,
-        inner.__annotations__,
-    )
+    duplicate.__kwdefaults__ = inner.__kwdefaults__
+    duplicate.__annotations__ = inner.__annotations__
     duplicate.__module__, duplicate.__qualname__, duplicate.__doc__ = module, name, function.__doc__
     duplicate.__dict__.update(inner.__dict__)
     return api_boundary(duplicate) if bounded else duplicate

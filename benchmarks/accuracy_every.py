@@ -56,12 +56,12 @@ def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
         error = jnp.abs(actual - exact) / jnp.maximum(unit, SMALLEST)
         error = jnp.where(inside, jnp.where(jnp.isnan(error), jnp.inf, error), 0.0)
         error = error.astype(jnp.float32)
-        worst_of_chunks = []
+        worst_by_class = []
         for test in (size >= TINY, size < TINY):
             of = jnp.where(test, error, jnp.float32(0))
             place = jnp.argmax(of)
-            worst_of_chunks += [of[place], x[place]]
-        return worst_of_chunks
+            worst_by_class += [of[place], x[place]]
+        return worst_by_class
 
     return run
 

@@ -211,7 +211,8 @@ def _add_folds(cases: Cases) -> None:
         note="order 3, degree 5", form=lambda f: lambda x: f(5, 5, x)[0][3, 5],
         peer_form=value, **few)  # fmt: skip
     cases.add("special", sp + "lpmn", lambda x: _legendre(5, 3, x, True), UNIT,
-        peer=sp + "assoc_legendre_p", note="slope", form=lambda f: lambda x: f(5, 5, x)[1][3, 5],
+        peer=sp + "assoc_legendre_p", note="derivative",
+        form=lambda f: lambda x: f(5, 5, x)[1][3, 5],
         peer_form=lambda f: lambda x: f(5, 3, x, diff_n=1)[1], **few)  # fmt: skip
     cases.add("special", sp + "lpmn_values", lambda x: _legendre(5, 3, x), UNIT, peer=sp + "lpmv",
         note="order 3, degree 5", form=lambda f: lambda x: f(5, 5, x, False)[3, 5],

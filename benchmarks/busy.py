@@ -29,8 +29,8 @@ def figures(expression: Expression) -> tuple[float, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print a line per expression; return 1 if one that is long enough for threads leaves CPUs
-    mostly idle."""
+    """Print a line per expression; return 1 if an expression that is large enough to use several
+    threads leaves most CPUs idle."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="groups, besides the suite")
     options = parser.parse_args(argv)

@@ -33,7 +33,7 @@ def count(expression: Expression) -> dict[str, float]:
     """Return the counts of one expression at its full size.
 
     kernels: launches of one call in the steady state; steps: library calls and host loops;
-    MB: bytes that must be moved, according to the plans; texts: different sources that were
+    MB: megabytes that must be moved, according to the plans; texts: different sources that were
     compiled; traces: of all calls; plans: plans made; allocations: blocks that later calls take
     from the system.
     """

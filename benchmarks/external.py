@@ -300,7 +300,7 @@ def _systems() -> Iterator[Case]:
 def _simulations() -> Iterator[Case]:
     for steps in (1, 20):
         yield Case(f"Lennard-Jones pairs, {steps}", 1.0, simulations.all_pairs(steps))
-        yield Case(f"Lennard-Jones lists, {steps}", 1.0, simulations.neighbour_lists(steps))
+        yield Case(f"Lennard-Jones lists, {steps}", 1.0, simulations.neighbor_lists(steps))
     yield Case("variational Monte Carlo", 1.0, simulations.electrons)
     yield Case("the same of spins", 1.0, simulations.spins)
     yield Case("neuron", 1.0, simulations.neuron(gradient=False))

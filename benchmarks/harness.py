@@ -39,7 +39,7 @@ def use_cpus(count: int | None) -> int:
         "NUMEXPR_NUM_THREADS",
         "OMP_NUM_THREADS",
         "NUMBA_NUM_THREADS",
-    ):  # torch reads OMP's
+    ):  # torch reads OMP_NUM_THREADS
         os.environ[name] = str(count)
     os.environ["JAX_PLATFORMS"] = "cpu"
     return count

@@ -85,8 +85,8 @@ def readme() -> str:
 
 def chart() -> str:
     """Return a bar chart of accnp's speedup over each peer, on a logarithmic scale around 1."""
-    bars = figures()
-    height = TOP + ROW * len(bars) + 34
+    all_figures = figures()
+    height = TOP + ROW * len(all_figures) + 34
     middle = LABELS + 90
     unit = (WIDTH - 50 - middle) / math.log2(LARGEST)
     parts = [
@@ -105,7 +105,7 @@ def chart() -> str:
             f'<text x="{x:.1f}" y="{height - 12}" text-anchor="middle" fill="#475569">'
             f"{2.0**exponent:g}×</text>"
         )
-    for i, figure in enumerate(bars):
+    for i, figure in enumerate(all_figures):
         y, length = TOP + ROW * i, math.log2(1 / figure.ratio) * unit
         color = "#2563eb" if length >= 0 else "#dc2626"
         label = re.sub("`", "", figure.work).partition(":")[0]

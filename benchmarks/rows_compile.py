@@ -134,7 +134,7 @@ x = {arguments}
 result = jax.block_until_ready(jax.jit(f)(x))
 seconds = now() - t
 import numpy as np
-np.testing.assert_allclose(np.asarray(result), {want}, rtol=1e-4, atol=1e-5)
+np.testing.assert_allclose(np.asarray(result), {expected}, rtol=1e-4, atol=1e-5)
 print(seconds)
 """
 _SELU = """
@@ -158,7 +158,7 @@ def second_process(name: str, rounds: int) -> list[Row]:
     """Time a process from its start to its first result, with all kernels on disk."""
     definition, arguments, expected = SECOND[name]
     ours, theirs = (
-        _SECOND.format(library=lib, definition=definition, arguments=arguments, want=expected)
+        _SECOND.format(library=lib, definition=definition, arguments=arguments, expected=expected)
         for lib in (OURS, THEIRS)
     )
     with tempfile.TemporaryDirectory() as cache:

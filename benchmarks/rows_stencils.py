@@ -95,7 +95,7 @@ EXPRESSIONS = {
         {("numpy", "jax"): 1.0},
     ),
     "diff": Expression(
-        "differences of 1e6 neighbours",
+        "differences of 1e6 neighbors",
         _stencil(lambda m, x: m.numpy.diff(x), 1_000_000),
         {("numpy", "jax"): 1.0},
     ),

@@ -95,7 +95,7 @@ def all_pairs(steps: int) -> Callable[[Any], Callable[[], Any]]:
     return program
 
 
-def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
+def neighbor_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
     """Lennard-Jones particles with neighbor lists; absent neighbors are masked."""
     positions, velocities, box = _lattice()
     apart = positions[:, None] - positions[None]
@@ -104,8 +104,8 @@ def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
     length = int(near.sum(1).max()) + 3
     lists = np.full((_PARTICLES, length), _PARTICLES, np.int32)
     for i in range(_PARTICLES):
-        neighbours = np.flatnonzero(near[i])
-        lists[i, : neighbours.size] = neighbours
+        neighbors = np.flatnonzero(near[i])
+        lists[i, : neighbors.size] = neighbors
 
     def program(m: Any) -> Callable[[], Any]:
         displacement = _displacement(m, box)

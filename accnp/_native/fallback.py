@@ -456,10 +456,10 @@ class _Writer:
             self.node(self.object())
         for _ in range(positional + by_name):
             place = next(self.words)
-            arguments = (
-                f"args[{place}]" if place < positional else f"kwargs[{keys[place - positional]}]"
+            by_position = place < positional
+            self.argument(
+                f"args[{place}]" if by_position else f"kwargs[{keys[place - positional]}]"
             )
-            self.argument(arguments)
         assert len(self.leaves) == closed + leaves
         for _ in range(conditions):
             container, question = self.object(), self.object()
@@ -1035,9 +1035,8 @@ def _not_run(argv: int, counter: int, n: int, chunk: int) -> None:
     raise AssertionError("steps of groups, and kernels, are run without what is around them")
 
 
-_PARALLEL_FOR = ctypes.CFUNCTYPE(
-    None, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4
-)  # entry, argv, n, chunk, pool, helpers
+# The arguments are entry, argv, n, chunk, pool, helpers.
+_PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 _keep: list[object] = []
 
 

@@ -44,8 +44,8 @@ class Expression:
     - Any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
 
     `eager` runs accnp without `jit`, and `x64` enables 64-bit dtypes for all. Results are compared
-    with those of JAX, or of the function `want`, within `rtol` and `atol`. `compared` selects the
-    part of the results that is well defined.
+    with those of JAX, or of the function `expected`, within `rtol` and `atol`. `compared` selects
+    the part of the results that is well defined.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Expression:
     moved: int = 0
     eager: bool = False
     x64: bool = False
-    want: Callable[..., Any] | None = None
+    expected: Callable[..., Any] | None = None
     compared: Callable[[Any], Any] = lambda results: results
     rtol: float = 1e-4
     atol: float = 1e-5
@@ -97,8 +97,8 @@ class Expression:
 
     def check(self, calls: Mapping[str, Call]) -> None:
         """Compare the result of accnp with the reference; raises AssertionError."""
-        if self.want is not None:
-            expected = self.want(*self.make(NUMPY)[1])
+        if self.expected is not None:
+            expected = self.expected(*self.make(NUMPY)[1])
         else:
             known = next((calls[n] for n in ("jax", "numpy") if n in calls), None)
             expected = (known or _call_of_jax(self))()

@@ -277,10 +277,8 @@ class _Convolution(Series):
             sizes = (self.n_rows // each, width, each)
             axes = [Axis(n, (step,)) for n, step in zip(sizes, steps, strict=True)]
         own = copy_in_order(axes, aval.size, to)
-        pointers, outputs = (
-            [(self.slot, 0), (self.results[-1], 0)],
-            [(self.results[-1], aval.nbytes)],
-        )
+        pointers = [(self.slot, 0), (self.results[-1], 0)]
+        outputs = [(self.results[-1], aval.nbytes)]
         label = "turned" if each else "rounded"
         self.launch(own, [code, to], pointers, outputs, label, 2 * aval.nbytes)
 

@@ -178,10 +178,8 @@ class DevicePlanner(Planner):
         step = self.own_step(copy.kernel, [copy.code] * 2, v)
         source, _, dtype, _, offset, _ = operands[copy.which]
         slot, step.label = self.new_slot(), "copy"
-        step.pointers, step.allocs = (
-            [(source, offset), (slot, 0)],
-            [(slot, step.extent * dtype.itemsize)],
-        )
+        step.pointers = [(source, offset), (slot, 0)]
+        step.allocs = [(slot, step.extent * dtype.itemsize)]
         step.moved = 2 * step.extent * dtype.itemsize
         step.load(self.plan.fastmath)
         self.plan.steps.append(step)
@@ -243,7 +241,7 @@ class DevicePlanner(Planner):
 
     def guard_branches(self, step: ControlStep) -> bool:
         """If branches have few kernels, launch all and let each test the index of its branch,
-        so that the host need not wait for it. Return whether that is so."""
+        so that the host need not wait for it. Return whether this was done."""
         code = dtype_code(step.inputs[0].dtype)
         inner = [s for body in step.bodies for s in body.steps]
         has_few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
@@ -280,11 +278,9 @@ class DevicePlanner(Planner):
             kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(kernel_step, KernelStep):
             return None
-        kernel_step.cluster, kernel_step.moved, kernel_step.label = (
-            v.cluster,
-            step.nbytes,
-            v.op.name,
-        )
+        kernel_step.cluster = v.cluster
+        kernel_step.moved = step.nbytes
+        kernel_step.label = v.op.name
         device_step = DeviceStep.of(kernel_step, fastmath, self.device)
         device_step.constants = [move(b, self.device) for b in kernel_step.constants]
         try:

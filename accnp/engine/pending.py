@@ -50,12 +50,10 @@ def collect(roots: Sequence[Node]) -> Pending:
     Consumers come before their inputs. A new program is built in the order of `sorted_order`.
     """
     pending_graph = Pending()
-    order, leaves, key, uses = (
-        pending_graph.order,
-        pending_graph.leaves,
-        pending_graph.key,
-        pending_graph.uses,
-    )
+    order = pending_graph.order
+    leaves = pending_graph.leaves
+    key = pending_graph.key
+    uses = pending_graph.uses
     place: dict[Node, int] = {}  # of leaves: -1, -2, ...
     place_of = place.get
     for root in roots:
@@ -140,14 +138,14 @@ def nodes_to_store(pending_graph: Pending) -> tuple[list[Node], tuple[int, ...]]
     """Return the nodes to store, and their positions in `order`: requested nodes, and nodes that
     objects outside the graph refer to."""
     order, n_requested = pending_graph.order, pending_graph.n_requested
-    references = [*map(sub, _references(order), pending_graph.uses)]
-    if max(references[n_requested:], default=0) <= _ALONE:
+    outside_counts = [*map(sub, _references(order), pending_graph.uses)]
+    if max(outside_counts[n_requested:], default=0) <= _ALONE:
         return order[:n_requested], (n_requested,)
     places = [*range(n_requested)]
     places += [
         i
         for i in range(n_requested, len(order))
-        if references[i] > _ALONE and is_kept(pending_graph, i)
+        if outside_counts[i] > _ALONE and is_kept(pending_graph, i)
     ]
     return [order[i] for i in places], tuple(places)
 
@@ -197,12 +195,12 @@ def _needed_later(pending_graph: Pending) -> set[int]:
     For example, a function with a custom derivative rule, such as relu, marks its result.
     """
     order, key = pending_graph.order, pending_graph.key
-    references = [*map(sub, _references(order), pending_graph.uses)]
+    outside_counts = [*map(sub, _references(order), pending_graph.uses)]
     n_requested = pending_graph.n_requested
     stays = [
         i
         for i in range(n_requested, len(order))
-        if references[i] > _ALONE and not is_kept(pending_graph, i)
+        if outside_counts[i] > _ALONE and not is_kept(pending_graph, i)
     ]
     needed: set[int] = set()
     seen = set(stays)
@@ -213,7 +211,7 @@ def _needed_later(pending_graph: Pending) -> set[int]:
             elif (
                 at >= n_requested
                 and at not in seen
-                and not (references[at] > _ALONE and is_kept(pending_graph, at))
+                and not (outside_counts[at] > _ALONE and is_kept(pending_graph, at))
             ):
                 seen.add(at)
                 stays.append(at)

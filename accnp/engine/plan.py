@@ -588,11 +588,9 @@ class Planner:
                 step.by_python = step.bailout is None
             self.plan.steps.append(step)
         else:
-            kernel_step.cluster, kernel_step.moved, kernel_step.label = (
-                v.cluster,
-                step.nbytes,
-                v.op.name,
-            )
+            kernel_step.cluster = v.cluster
+            kernel_step.moved = step.nbytes
+            kernel_step.label = v.op.name
             v.cluster.form = "own"
             self.plan.steps.append(kernel_step)
 

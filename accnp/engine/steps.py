@@ -168,11 +168,11 @@ class KernelStep:
 
     @property
     def first_tier(self) -> FirstTier:
-        """Return which code starts in the first tier, because running it takes less time than
-        optimizing its code.
+        """Return when the kernel starts with unoptimized code, because one run of it takes less
+        time than optimizing it.
 
-        Its ranges determine how long it takes. Two tiers do not pay off for a native loop, unless
-        its text is so long that optimizing it takes seconds.
+        The ranges of the launch determine how long a run takes. Two tiers do not pay off for a
+        native loop, unless its text is so long that optimizing it takes seconds.
         """
         if self.text.whiles:
             return FirstTier.NEVER

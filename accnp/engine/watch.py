@@ -227,11 +227,9 @@ def _error(
     operands: Sequence[Any] = ()
     where = "a result"
     if bad_value is not None:
-        where, operands, result = (
-            f"{bad_value.node.op.name}, recorded at {site_text(bad_value.node)}",
-            bad_value.operands,
-            bad_value.result,
-        )
+        where = f"{bad_value.node.op.name}, recorded at {site_text(bad_value.node)}"
+        operands = bad_value.operands
+        result = bad_value.result
     elif program is not None and (node := program.outputs[i].node) is not None:
         where = f"{node.op.name}, recorded at {site_text(node)}"
     bad = np.isnan(result) if kind == "nan" else np.isinf(result)

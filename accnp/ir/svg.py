@@ -59,9 +59,8 @@ class Group:
     title: str
     host: bool = False
     boxes: list[Box] = field(default_factory=list["Box"])
-    items: list[_Item] = field(
-        default_factory=list["_Item"]
-    )  # boxes and way points, relative to the frame
+    # Boxes and waypoints; their positions are relative to the frame.
+    items: list[_Item] = field(default_factory=list["_Item"])
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -221,11 +220,11 @@ def _sort_layers(items: Sequence[_Item]) -> list[list[_Item]]:
     for turn in range(6):
         place = {id(i): k / max(1, len(row) - 1) for row in rows for k, i in enumerate(row)}
         for row in rows if turn % 2 == 0 else reversed(rows):
-            expected: dict[int, float] = {}
+            target: dict[int, float] = {}
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
-                expected[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
-            row.sort(key=lambda i: expected[id(i)])
+                target[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
+            row.sort(key=lambda i: target[id(i)])
             place.update({id(i): k / max(1, len(row) - 1) for k, i in enumerate(row)})
     return rows
 
@@ -244,11 +243,11 @@ def _position_rows(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> t
         y += tall + gap
     for turn in range(10):
         for row in rows if turn % 2 == 0 else reversed(rows):
-            wants: list[float] = []
+            targets: list[float] = []
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
-                wants.append(_mean([n.middle for n in near], i.middle) - i.width / 2)
-            _spread_row(row, wants)
+                targets.append(_mean([n.middle for n in near], i.middle) - i.width / 2)
+            _spread_row(row, targets)
     left = min((i.x for row in rows for i in row), default=0.0)
     for row in rows:
         for i in row:
@@ -256,12 +255,12 @@ def _position_rows(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> t
     return max((i.x + i.width for row in rows for i in row), default=100.0), y - gap
 
 
-def _spread_row(row: Sequence[_Item], wants: Sequence[float]) -> None:
+def _spread_row(row: Sequence[_Item], targets: Sequence[float]) -> None:
     """Position items as close to the wanted positions as their widths allow, keeping the order."""
     blocks: list[list[float]] = []  # sum of (wanted - offset), count, width
     counts: list[int] = []
-    for item, expected in zip(row, wants, strict=True):
-        blocks.append([expected, 1.0, item.width + GAP])
+    for item, target in zip(row, targets, strict=True):
+        blocks.append([target, 1.0, item.width + GAP])
         counts.append(1)
         while len(blocks) > 1:
             (s1, n1, w1), (s2, n2, w2) = blocks[-2], blocks[-1]

@@ -123,10 +123,8 @@ def _ragged_dot_general(
     """Compute a ragged product as one `dot_general`, of masked copies if the groups matter."""
     numbers = ragged_dot_dimension_numbers
     (xc, yc), (xb, yb) = numbers.dot_dimension_numbers
-    of_x, of_y = (
-        (*xc, *xb, *numbers.lhs_ragged_dimensions),
-        (*yc, *yb, *numbers.rhs_group_dimensions),
-    )
+    of_x = (*xc, *xb, *numbers.lhs_ragged_dimensions)
+    of_y = (*yc, *yb, *numbers.rhs_group_dimensions)
     for which, operand, axes in (("lhs", x, of_x), ("rhs", y, of_y)):
         if outside := [d for d in axes if not 0 <= d < operand.ndim]:
             raise TypeError(

@@ -186,10 +186,8 @@ def dynamic_update_slice(
     >>> jnp.lax.dynamic_update_slice(jnp.zeros(3), jnp.ones(2), (1,))
     Array([0., 1., 1.], dtype=float32)
     """
-    x, new = (
-        as_node(operand, "lax.dynamic_update_slice"),
-        as_node(update, "lax.dynamic_update_slice"),
-    )
+    x = as_node(operand, "lax.dynamic_update_slice")
+    new = as_node(update, "lax.dynamic_update_slice")
     starts = _start_indices(x, start_indices, "lax.dynamic_update_slice", allow_negative_indices)
     return wrap(o.dynamic_update_slice(x, new, *starts))
 

@@ -414,8 +414,8 @@ def _round_to_block_format(x: Array, axis: int, config: BlockScaleConfig) -> Arr
     scale = where(scale > 0, scale, np.float32(1))
     small = ufuncs.clip(blocks / scale, -largest, largest)
     small = wrap(cast(small._node, np.dtype(config.data_type))).astype(np.float32)
-    block_values = (small * scale).reshape(x.shape)
-    return (wide + stop_gradient(block_values - wide)).astype(x.dtype)
+    dequantized = (small * scale).reshape(x.shape)
+    return (wide + stop_gradient(dequantized - wide)).astype(x.dtype)
 
 
 @api_boundary
@@ -499,10 +499,8 @@ def scaled_dot_general(
             raise ValueError(
                 f"nn.{name}: exactly one axis must be contracted; got {tuple(xc)}; pass one axis"
             )
-        x, y = (
-            _round_to_block_format(x, xc[0], configs[0]),
-            _round_to_block_format(y, yc[0], configs[1]),
-        )
+        x = _round_to_block_format(x, xc[0], configs[0])
+        y = _round_to_block_format(y, yc[0], configs[1])
     preferred_dtype = preferred_element_type
     if preferred_dtype is not None:
         preferred_dtype = dtypes.requested_dtype(preferred_dtype, f"nn.{name}")

@@ -176,10 +176,8 @@ def _combine(
 
     `result` is the labels of the whole sum if this is its last product.
     """
-    (x, s), (y, t) = (
-        _simplify(*a, needed | set(b[1]), preferred_dtype),
-        _simplify(*b, needed | set(a[1]), preferred_dtype),
-    )
+    x, s = _simplify(*a, needed | set(b[1]), preferred_dtype)
+    y, t = _simplify(*b, needed | set(a[1]), preferred_dtype)
     sizes = dict(zip(s, x.aval.shape, strict=True)), dict(zip(t, y.aval.shape, strict=True))
     x, s = _squeeze_ones(x, s, sizes[1])
     y, t = _squeeze_ones(y, t, sizes[0])

@@ -309,9 +309,8 @@ def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
     kind, index_dtype = index.aval.dtype, dtype_of_indices(n)
     if kind != index_dtype:
         unsigned = dtype_kind(kind) == "u"
-        if (
-            kind.itemsize + unsigned > index_dtype.itemsize
-        ):  # values out of its range stay out of bounds
+        if kind.itemsize + unsigned > index_dtype.itemsize:
+            # Indices outside the range of index_dtype stay out of bounds.
             info = np.iinfo(index_dtype)
             index = o.min(index, scalar_node(int(info.max), kind, False))
             if not unsigned:

@@ -118,10 +118,8 @@ def linspace(
         narrow = dtype_kind(work) == "f" and work.itemsize < 8
         wide = np.dtype(np.float64) if narrow else work
         real = dtypes.real_part(wide) if wide.kind == "c" else wide
-        count, all_ = (
-            o.iota(dtype=real, shape=(steps,), dimension=0),
-            scalar_node(steps, real, False),
-        )
+        count = o.iota(dtype=real, shape=(steps,), dimension=0)
+        all_ = scalar_node(steps, real, False)
         whole = (steps, *shape)
         t = broadcast_to(cast(o.div(count, all_), wide), whole, (0,))
         low, high = (cast(broadcast_to(v, whole) if shape else v, wide) for v in (a, b))

@@ -100,11 +100,8 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
         x, y = promote(name, a, b)
         return x, y, None
     preferred_dtype = dtypes.requested_dtype(preferred, name)
-    return (
-        as_node(a, name),
-        as_node(b, name),
-        preferred_dtype,
-    )  # Python floats are not rounded to 16 bits
+    # The operands are not promoted, so that Python floats are not rounded to 16 bits.
+    return as_node(a, name), as_node(b, name), preferred_dtype
 
 
 @api_boundary

@@ -221,11 +221,11 @@ def _interpolate_sorted(x: Node, q: Node, of: int, d: int, method: str, skip: bo
         else:
             # At an element, the other neighbor has weight 0; if infinite, its product would be nan.
             neighbors = [cast(v, dtype) for v in (first, second)]
-            finite = [
+            masked = [
                 o.select_n(whole, v, broadcast_to(like(v, 0), v.aval.shape)) for v in neighbors
             ]
             interpolated = o.add(
-                o.mul(finite[0], cast(below, dtype)), o.mul(finite[1], cast(above, dtype))
+                o.mul(masked[0], cast(below, dtype)), o.mul(masked[1], cast(above, dtype))
             )
             out = o.select_n(whole, interpolated, neighbors[0])
     return out if skip else _with_nan(out, _any_nan(ordered, d))

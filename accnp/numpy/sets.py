@@ -235,9 +235,8 @@ def unique(
     if isinstance(out, tuple):
         values, *places = out
         index_arrays = [_make_result(np.asarray(v), name, False, whole) for v in places]
-        return _make_result(
-            values.astype(known.dtype), name, whole.aval.weak_type, whole
-        ), *index_arrays
+        weak = whole.aval.weak_type
+        return _make_result(values.astype(known.dtype), name, weak, whole), *index_arrays
     return _make_result(out.astype(known.dtype), name, whole.aval.weak_type, whole)
 
 
@@ -684,10 +683,8 @@ def setdiff1d(
     name = "jnp.setdiff1d"
     if size is None:
         as_node(0 if fill_value is None else fill_value, name)
-        difference, first = (
-            _set_operation("setdiff1d", ar1, ar2, assume_unique),
-            as_node(ar1, name).aval,
-        )
+        difference = _set_operation("setdiff1d", ar1, ar2, assume_unique)
+        first = as_node(ar1, name).aval
         weak = first.weak_type and first.dtype.kind != "c"
         return wrap(cast(difference._node, first.dtype, weak))
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)

@@ -811,6 +811,5 @@ def searchsorted(
         raise ValueError(f"{name}: a must have one axis; got shape {x.aval.shape}; use jax.vmap")
     if sorter is not None:
         x = gather_axis(x, integers(sorter, name), 0)
-    return wrap(
-        cast(o.searchsorted(x, values, side=side), dtypes.default_int())
-    )  # as the standard has it
+    # The array API standard requires the default integer dtype.
+    return wrap(cast(o.searchsorted(x, values, side=side), dtypes.default_int()))

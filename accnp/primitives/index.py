@@ -466,10 +466,8 @@ def _check_starts(name: str, x: Aval, sizes: Sequence[int], starts: Sequence[Ava
         )
     if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
         if name == "dynamic_slice":
-            what, rule = (
-                "slice_sizes",
-                "slice slice_sizes must be less than or equal to operand shape",
-            )
+            what = "slice_sizes"
+            rule = "slice slice_sizes must be less than or equal to operand shape"
         else:
             what, rule = "update shape", "update shape must be smaller than operand shape"
         raise TypeError(

@@ -188,10 +188,8 @@ def _transpose(
         rc, k, ys, rx = split(nodes, n_rc, nk, sum(y_live))
         return evaluate(backward, [*rc, *rx, *k, *zeros_for(place_flagged(y_live, ys), y_avals)])
 
-    consts, extensive = (
-        select_flagged(fixed_c, c),
-        [*select_flagged(y_live, cts[nk:]), *select_flagged(fixed_x, e)],
-    )
+    consts = select_flagged(fixed_c, c)
+    extensive = [*select_flagged(y_live, cts[nk:]), *select_flagged(fixed_x, e)]
     k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
     avals = [n.aval for n in (*consts, *k_ct)] + [row_aval(n.aval) for n in extensive]
     step = derive_graph(backward, ("scan", n_rc, nk, *y_live), body, avals)

@@ -143,8 +143,6 @@ def reshape_strides(
     old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
     out: list[int] = []
     i = 0
-    group: list[tuple[int, int]] = []
-    size = 1
     new = list(new)
     if prod(shape) == 0:
         return contiguous(new)
@@ -155,19 +153,19 @@ def reshape_strides(
             k += 1
             continue
         # Extend a group of old axes and a group of new axes until their sizes are equal.
-        expected, j = new[k], k + 1
-        group, size = [], 1
-        while size != expected:
-            if size < expected:
+        group: list[tuple[int, int]] = []
+        old_size, new_size, j = 1, new[k], k + 1
+        while old_size != new_size:
+            if old_size < new_size:
                 if i >= len(old):
                     return None
                 group.append(old[i])
-                size *= old[i][0]
+                old_size *= old[i][0]
                 i += 1
             else:
                 if j >= len(new):
                     return None
-                expected *= new[j]
+                new_size *= new[j]
                 j += 1
         for (_, s0), (n1, s1) in pairwise(group):
             if s0 != n1 * s1:

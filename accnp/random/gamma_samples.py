@@ -289,10 +289,8 @@ def beta(
     """
     sizes, kind, (p, q) = _parameters("beta", shape, dtype, a, b)
     first, second = split(key)
-    x, y = (
-        loggamma(first, broadcast_to(p, sizes), sizes, kind),
-        loggamma(second, broadcast_to(q, sizes), sizes, kind),
-    )
+    x = loggamma(first, broadcast_to(p, sizes), sizes, kind)
+    y = loggamma(second, broadcast_to(q, sizes), sizes, kind)
     top = uf.maximum(x, y)
     left, right = uf.exp(x - top), uf.exp(y - top)
     return left / (left + right)

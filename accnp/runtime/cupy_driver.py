@@ -261,11 +261,11 @@ class CupyDriver:
         self._activate()
         pool = self.xp.get_default_memory_pool()
         free, total = self._runtime.memGetInfo()
-        pool_bytes = pool.free_bytes()
+        free_pool_bytes = pool.free_bytes()
         return {
             "used": pool.used_bytes(),
-            "kept": pool_bytes,
-            "free": free + pool_bytes,
+            "kept": free_pool_bytes,
+            "free": free + free_pool_bytes,
             "total": total,
         }
 
@@ -353,10 +353,8 @@ class CupyDriver:
         try:
             self.xp.cuda.device.get_cublas_handle()  # loads the library
             # If several copies of the library are loaded, handle and function must be of the same.
-            library, cublas_handle = (
-                ctypes.CDLL(_find_loaded_library("libcublas.so")),
-                ctypes.c_void_p(),
-            )
+            library = ctypes.CDLL(_find_loaded_library("libcublas.so"))
+            cublas_handle = ctypes.c_void_p()
             for status in (
                 library.cublasCreate_v2(ctypes.byref(cublas_handle)),
                 library.cublasSetStream_v2(cublas_handle, ctypes.c_void_p(self.stream)),
@@ -364,10 +362,8 @@ class CupyDriver:
                 if status:
                     raise self.failure(BLAS | status)
             call = library.cublasGemmStridedBatchedEx
-            address, handle = (
-                ctypes.cast(call, ctypes.c_void_p).value or 0,
-                cublas_handle.value or 0,
-            )
+            address = ctypes.cast(call, ctypes.c_void_p).value or 0
+            handle = cublas_handle.value or 0
             if self._check_gemm(GEMM(address), handle):
                 return address, handle
             why = "the result of a product of 2 by 3 is wrong"

@@ -53,9 +53,8 @@ class Table:
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
     result: Sequence[int]  # words: the result in terms of the buffers, without the fixed ones
-    build: (
-        Callable[[tuple[Any, ...]], Any] | None
-    )  # makes the result from these; None: they are the result
+    # Builds the result from the results of kernels; None if those are the result.
+    build: Callable[[tuple[Any, ...]], Any] | None
     words: ctypes.Array[ctypes.c_int64]  # see `engine/table.py`
     mode: int  # see `_native`
     thread_pool: Sequence[int]  # the thread pool and the number of helpers, or empty
@@ -125,7 +124,7 @@ class Repeat:
     fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`
     sizes: Sequence[int]
     places: Sequence[tuple[int, dict[str, Any]]]  # leaf with indices of an update; parameters
-    results: Sequence[tuple[int, int]]  # number of a buffer to make, and of its node
+    results: Sequence[tuple[int, int]]  # numbers of the buffer and of its node
     depth: int
     table: Any
     empty: Sequence[Any]

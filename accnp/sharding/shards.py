@@ -179,9 +179,9 @@ def make_array_from_callback(
     function = "make_array_from_callback"
     parts: dict[str, Any] = {}
     if not sharding.is_fully_addressable:
-        by_device = sharding.addressable_devices_indices_map(tuple(shape))
+        index_by_device = sharding.addressable_devices_indices_map(tuple(shape))
         return _of_shards(
-            function, shape, sharding, [data_callback(i) for i in by_device.values()], dtype
+            function, shape, sharding, [data_callback(i) for i in index_by_device.values()], dtype
         )
     indices = list(sharding.devices_indices_map(tuple(shape)).values())
     for index in indices:
@@ -288,9 +288,9 @@ def make_array_from_single_device_arrays(
             f"{function}: there must be a part for each device; got {len(arrays)} arrays for "
             f"{len(indices)} devices; pass one for each"
         )
-    by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
-    if len(by_device) == len(indices) and by_device.keys() == indices.keys():
-        arrays = [by_device[d] for d in indices]
+    array_by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
+    if len(array_by_device) == len(indices) and array_by_device.keys() == indices.keys():
+        arrays = [array_by_device[d] for d in indices]
     return _join_parts(function, shape, sharding, list(indices.values()), arrays, dtype)
 
 

@@ -246,7 +246,7 @@ def _select_tangents(
 ) -> list[Node | None]:
     if flags is None:
         return [t for _, t in pairs]
-    return [instantiate(p, t) if w else t for (p, t), w in zip(pairs, flags, strict=True)]
+    return [instantiate(p, t) if flag else t for (p, t), flag in zip(pairs, flags, strict=True)]
 
 
 def _find_residuals(

@@ -166,9 +166,8 @@ def test_types(drawn: Any) -> None:
     if "c" not in (x.dtype.kind, y.dtype.kind) or x.dtype == y.dtype:
         agree("can_cast", x.dtype, y.dtype)
         agree("can_cast", x, y.dtype)
-    representable = (
-        y.dtype.kind != "u" or x.dtype.kind in "bu"
-    )  # negative numbers have no such value
+    # The conversion of negative numbers to unsigned integers is not defined.
+    representable = y.dtype.kind != "u" or x.dtype.kind in "bu"
     if representable and (x.dtype.kind != "c" or y.dtype.kind == "c"):
         agree("astype", x, y.dtype)
         agree("astype", x, y.dtype, copy=False)

@@ -40,7 +40,7 @@ for name, f, *args in (
     ("cumsum", jnp.cumsum, x),
     ("product", lambda a: a @ a, a),
     ("columns", lambda a: (a * 1e7).sum(0), a),
-    ("neighbours", lambda x: x.at[1:-1].set(x[:-2] + x[2:]), x),
+    ("neighbors", lambda x: x.at[1:-1].set(x[:-2] + x[2:]), x),
     ("transposed", lambda a: (a.T * 2).copy(), a),
     ("cholesky", lambda a: jnp.linalg.cholesky(a @ a.T + 9 * jnp.eye(6)), a),
     ("eigenvalues", lambda a: jnp.linalg.eigh(a + a.T)[0], a),

@@ -425,7 +425,7 @@ def _cvt(op: list[str], kind: str) -> Found:
 
 
 def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    """Return a function that rounds to nearest, or for approximate instructions to a neighbour.
+    """Return a function that rounds to nearest, or for approximate instructions to a neighbor.
 
     An approximate instruction returns the nearest number or an adjacent one, depending on the bits
     of its argument, so that tests detect formulas that assume exact results. For roots and

@@ -28,10 +28,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT, WHOLE = 60, 180  # seconds for a check, and for all
 LARGE = 1 << 27  # numbers of float32: 1 GiB to read and write
-SIDE_BY_SIDE, ALONE = (
-    6,
-    ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations"),
-)
+SIDE_BY_SIDE = 6
+ALONE = ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations")
 CHECKS: dict[str, Callable[[], Any]] = {}
 
 

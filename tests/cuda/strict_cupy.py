@@ -159,9 +159,8 @@ class _Space:
 
 
 def _matmul(a: Any, b: Any) -> Any:
-    if not (
-        a.dtype.kind in "biu" and a.dtype.itemsize > 1
-    ):  # CuPy has a kernel of its own for these
+    has_own_kernel = a.dtype.kind in "biu" and a.dtype.itemsize > 1  # cuBLAS is not called
+    if not has_own_kernel:
         _asked(f"cupy.matmul of {a.dtype}")
     small = a.dtype.name == "bfloat16"
     if small and max(a.ndim, b.ndim) > 2:

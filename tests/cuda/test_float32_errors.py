@@ -35,7 +35,7 @@ ENDS = [
 
 
 def arguments(count):
-    """Return float32 numbers of all magnitudes, and the neighbours of ENDS."""
+    """Return float32 numbers of all magnitudes, and the neighbors of ENDS."""
     step = (1 << 32) // count
     bits = np.arange(count, dtype=np.uint64) * step
     bits += np.random.default_rng(3).integers(0, step, count).astype(np.uint64)

@@ -78,11 +78,9 @@ def _shfl(op: list[str], args: list[str], scope: Any) -> Step:
 
 
 def _vote(op: list[str], args: list[str], scope: Any) -> Step:
-    put, predicate, mask = (
-        scope.write(args[0]),
-        scope.read(args[1], "pred"),
-        scope.read(args[2], "b32"),
-    )
+    put = scope.write(args[0])
+    predicate = scope.read(args[1], "pred")
+    mask = scope.read(args[2], "b32")
 
     def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
         _whole(mask(m, c), "vote")

@@ -208,10 +208,10 @@ def test_values_held_by_the_user_are_named():
     x.block_until_ready()
     y = x + 1.0
     z = jnp.sin(y) * y
-    assert "1 more value is held by others and stored with it" in jnp.inspect(z).status
+    assert "1 more value is referenced elsewhere and stored with it" in jnp.inspect(z).status
     assert len(jnp.inspect(z).plan.output_slots) == 2
     del y
-    assert "held by others" not in jnp.inspect(z).status
+    assert "referenced elsewhere" not in jnp.inspect(z).status
 
 
 def test_eager_arrays():

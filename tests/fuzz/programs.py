@@ -474,11 +474,7 @@ class _Maker:
             self.reduce, self.assemble, self.iota, self.row_idiom, self.row_idiom, self.opaque,
         ]  # fmt: skip
         for _ in range(self.source.integer(1, length)):
-            before = len(self.p.steps)
-            if self.pick(moves)() is None and self.chance(4):
-                del (
-                    before
-                )  # a refused step leaves what it had fitted: dead code is part of the test
+            self.pick(moves)()  # a step that is refused leaves dead code, which is tested as well
         p = self.p
         computed = list(range(len(p.leaves), len(self.avals)))
         if not computed:

@@ -25,12 +25,10 @@ LIBRARIES = pytest.mark.parametrize("lib", [jax, accnp], ids=["jax", "accnp"])
 
 def multiply_add(lib):
     """The primitive of JAX's tutorial: x * y + z."""
-    core, ad, batching, mlir = (
-        lib.extend.core,
-        lib.interpreters.ad,
-        lib.interpreters.batching,
-        lib.interpreters.mlir,
-    )
+    core = lib.extend.core
+    ad = lib.interpreters.ad
+    batching = lib.interpreters.batching
+    mlir = lib.interpreters.mlir
     p = core.Primitive("multiply_add")
 
     def prim(x, y, z):

@@ -18,13 +18,11 @@ class Both:
     """JAX or accnp, as a program sees it."""
 
     def __init__(self, top, numpy):
-        self.jit, self.grad, self.vmap, self.np, self.lax = (
-            top.jit,
-            top.grad,
-            top.vmap,
-            numpy,
-            top.lax,
-        )
+        self.jit = top.jit
+        self.grad = top.grad
+        self.vmap = top.vmap
+        self.np = numpy
+        self.lax = top.lax
         self.make_jaxpr = top.make_jaxpr
 
 

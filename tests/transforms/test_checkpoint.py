@@ -411,10 +411,8 @@ def test_integers_pass_through() -> None:
         return i + 1, x[i] * jnp.sin(x[i])
 
     x = np.arange(4.0, dtype=np.float32)
-    (i, y), gradient = (
-        jnp.value_and_grad(lambda x: f(2, x)[::-1], has_aux=True)(x)[0],
-        jnp.grad(lambda x: f(2, x)[1])(x),
-    )
+    i, y = jnp.value_and_grad(lambda x: f(2, x)[::-1], has_aux=True)(x)[0]
+    gradient = jnp.grad(lambda x: f(2, x)[1])(x)
     assert (float(i), int(y)) == (pytest.approx(2 * np.sin(2), rel=1e-6), 3)
     np.testing.assert_allclose(gradient, [0, 0, np.sin(2) + 2 * np.cos(2), 0], rtol=1e-6)
 

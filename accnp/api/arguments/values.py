@@ -61,12 +61,11 @@ def node_of(
         value = np.asarray(x)
         if requested is not None and value.dtype != requested and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
-                real = (
-                    _drops_imaginary_part(value.dtype, requested) and requested.kind != "b"
-                )  # bool: either part
-                if real:
+                # Conversion to bool tests both parts of a complex number.
+                takes_real = requested.kind != "b" and _drops_imaginary_part(value.dtype, requested)
+                if takes_real:
                     _warn_imaginary_lost(value.dtype, requested)
-                value = np.asarray(np.real(value) if real else value).astype(requested)
+                value = np.asarray(np.real(value) if takes_real else value).astype(requested)
             copy = False
         return numpy_node(value, function, copy if isinstance(x, np.ndarray) else False)
     elif isinstance(x, list | tuple | range):

@@ -2,7 +2,7 @@
 
 pandas looks up the attribute `__pandas_udf__` of an engine and calls its methods `map` and `apply`
 (`pandas.api.executors.BaseExecutionEngine`). They map the user's function over elements, columns or
-rows with `vmap`, and compile that. This module need not import pandas, which calls them.
+rows with `vmap`, and compile that. This module does not import pandas.
 
 64-bit columns keep their dtypes, since the functions are called with `enable_x64`.
 """

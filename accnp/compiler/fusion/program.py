@@ -215,9 +215,8 @@ class Builder:
             return ins[0]
         if op.kind == "reduce":
             x = ins[0]
-            if all(
-                x.aval.shape[a] == 1 for a in node.params["axes"]
-            ):  # each reduction is over one element
+            has_one_element = all(x.aval.shape[a] == 1 for a in node.params["axes"])
+            if has_one_element:
                 if x.aval.shape == node.aval.shape:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}

@@ -78,10 +78,10 @@ def place_gather(f: Fusion, v: Value) -> None:
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
     free = alike and all(does_not_expand(d, v) and d.cluster.has_room(COST) for d in v.demands)
-    can_inline = (
+    strides_suffice = (
         free and all(can_express_views(v, d.chain) for d in v.demands) and _reaches_starts(v)
     )
-    if not v.stored and can_inline and times(v) == 1:
+    if not v.stored and strides_suffice and times(v) == 1:
         v.role = "inline"
         for d in distinct(v.demands):
             d.cluster.size += COST // 2

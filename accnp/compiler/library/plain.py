@@ -479,10 +479,8 @@ NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
 NAMESPACE.update(plain_lapack.namespace())
 for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
     NAMESPACE[_name] = _compute_in_float64(getattr(special, _name))
-NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = (
-    _compute_in_float64(special.i0),
-    _compute_in_float64(special.i0e),
-)
+NAMESPACE["bessel_i0"] = _compute_in_float64(special.i0)
+NAMESPACE["bessel_i0e"] = _compute_in_float64(special.i0e)
 NAMESPACE["bessel_i1"] = _compute_in_float64(_bessel_i1)
 NAMESPACE["bessel_i1e"] = _compute_in_float64(_bessel_i1e)
 for _name, (_, _ufunc, _) in special_calls.CALLS.items():

@@ -1,7 +1,7 @@
-"""Sizes that the library kernels, the intrinsics that they call, and those who use them agree on.
+"""Sizes that the library kernels, their intrinsics and their callers share.
 
 `library.py` describes the order of summation that the first three determine. This module imports
-nothing, so that writers of kernels get the sizes without the texts of the library kernels.
+nothing, so that code which writes kernels can use the sizes without loading the library kernels.
 """
 
 from __future__ import annotations

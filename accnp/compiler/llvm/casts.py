@@ -1,5 +1,8 @@
-"""Write conversions between types, with JAX's rules: floats outside the range of an integer type
-saturate, NaN becomes 0, and complex numbers lose their imaginary part, except as bools."""
+"""Write conversions between types, with JAX's rules.
+
+Floats outside the range of an integer type saturate, and NaN becomes 0. Conversion from complex to
+real discards the imaginary part, except that conversion to bool tests both parts.
+"""
 
 from __future__ import annotations
 

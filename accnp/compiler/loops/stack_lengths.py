@@ -1,9 +1,9 @@
-"""The lengths of stack buffers, which all users of such buffers must agree on.
+"""The lengths of stack buffers.
 
 `stack_f4()`, `tile_f4()`, `slab_f4()` and `cell_f4()` in the text of a kernel return a buffer of
 float32 numbers; there is such a function for each dtype. The front end and both back ends allocate
-the buffers, the interpreter of library kernels has NumPy arrays for them, and the writers of
-kernels rely on the number of elements.
+the buffers, the interpreter of library kernels uses NumPy arrays for them, and the texts of kernels
+depend on the number of elements.
 """
 
 from __future__ import annotations

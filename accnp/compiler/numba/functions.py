@@ -209,10 +209,10 @@ def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
         return None
     pairs = zip(args, of, strict=True)
     kinds = [Pointer(d) if isinstance(a, types.CPointer) else d for a, d in pairs if d]
-    intrinsic_form = resolve(name, tuple(kinds))
-    if intrinsic_form is None:
+    resolved = resolve(name, tuple(kinds))
+    if resolved is None:
         return None
-    result, params, write = intrinsic_form
+    result, params, write = resolved
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         value = write(b, *values)

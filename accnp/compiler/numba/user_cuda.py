@@ -321,13 +321,13 @@ def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
         single = result == "float"
         own = _OTHER.get(name[:-1] if single else name, name[:-1] if single else name)
         of = (F4 if single else F8,) * (int(arguments.count(",")) + 1)
-        intrinsic = resolve(own, of)
-        if intrinsic is None:
+        resolved = resolve(own, of)
+        if resolved is None:
             continue  # reported by name if nothing defines it
         code = register_type(of[0])
         function = ir.Function(module, ir.FunctionType(code, [code] * len(of)), f"__nv_{name}")
         function.linkage = "linkonce_odr"
         function.attributes.add("alwaysinline")
         builder = ir.IRBuilder(function.append_basic_block())
-        builder.ret(intrinsic[2](builder, *function.args))
+        builder.ret(resolved[2](builder, *function.args))
     return str(module)

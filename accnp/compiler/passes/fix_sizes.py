@@ -114,10 +114,8 @@ def _specialize_if(s: If, known: _Known) -> list[Stmt]:
             *new_body,
             *_assign_values([(v, _fold_constants(x, known)) for v, x in ways], known),
         ]
-    then, orelse = (
-        tuple(_specialize_block(s.then, known)),
-        tuple(_specialize_block(s.orelse, known)),
-    )
+    then = tuple(_specialize_block(s.then, known))
+    orelse = tuple(_specialize_block(s.orelse, known))
     joined = [
         j._replace(then=_fold_constants(j.then, known), orelse=_fold_constants(j.orelse, known))
         for j in s.joined

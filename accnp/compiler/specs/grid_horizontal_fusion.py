@@ -25,18 +25,18 @@ def fuse_horizontally_for_grid(specs: Sequence[KernelSpec], wave: int) -> tuple[
     kernels: list[Kernel] = []
     total = work = 0
     for spec in specs:
-        kernel, text = build_for_grid(spec, wave)
+        kernel, generated = build_for_grid(spec, wave)
         kernels.append(kernel)
-        accesses = [a for a in text.pointers if isinstance(a, Access)]
+        accesses = [a for a in generated.pointers if isinstance(a, Access)]
         for a in accesses:
             if id(a.value) not in numbers:
                 numbers[id(a.value)] = len(numbers)
                 first = Access(a.value, a.dtype, (), 0, a.store, numbers[id(a.value)])
                 out.pointers.append(first)
         places.append([numbers[id(a.value)] for a in accesses])
-        last, *ints = text.ints
-        out.ints += [total, text.blocks, last, *[a.offset for a in accesses], *ints]
-        total, work = total + text.blocks, work + text.extent * text.weight
+        last, *ints = generated.ints
+        out.ints += [total, generated.blocks, last, *[a.offset for a in accesses], *ints]
+        total, work = total + generated.blocks, work + generated.extent * generated.weight
     out.ints.insert(0, total)
     out.extent, out.weight = total, max(1, work // max(1, total))
     out.threads, out.blocks = THREADS, total

@@ -59,10 +59,8 @@ def add_transposed_rows(builder: KernelBuilder, d: int) -> None:
     others = [k for k in range(builder.outer) if k not in chain]
     tiles = -(-size // width)
     flat = builder.size(d) if len(chain) == 1 else builder.integer("flat", "flat", size)
-    count, broad = (
-        builder.integer("tiles", "tiles", tiles),
-        builder.integer("width", "width", width),
-    )
+    count = builder.integer("tiles", "tiles", tiles)
+    broad = builder.integer("width", "width", width)
     out.extent = prod(spec.outer) // size * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(size, width)
     reducer = _TransposedRows(builder, d)
@@ -141,10 +139,8 @@ class _TransposedRows:
         """Reduce again the rows whose product is not a normal number, unless it is 0 because an
         element is: groups of them are copied along memory and reduced as contiguous rows."""
         b, m = self.builder.b, self.m
-        left, slab = (
-            b.stack("left", part.dtype, BLOCK),
-            b.stack("slab", part.dtype, TILE_DEPTH * BLOCK),
-        )
+        left = b.stack("left", part.dtype, BLOCK)
+        slab = b.stack("slab", part.dtype, TILE_DEPTH * BLOCK)
         zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)
         with b.when(_has_not_normal(part, _ZERO, m)):
             with b.loop("j", _ZERO, m, independent=True) as steps:

@@ -71,9 +71,8 @@ class Explanation:
         self.load: Load | None = None  # the higher load of before and after
         self._session = _PlanRecorder()
         self._known: dict[Any, Plan] = {}
-        self._counts: dict[str, int] = dict.fromkeys(
-            _read_counters(), 0
-        )  # of the block, at its end
+        # The increases of the counters during the block, set at its end.
+        self._counts: dict[str, int] = dict.fromkeys(_read_counters(), 0)
         self._before: dict[str, int] = {}
         self._ended = False
 

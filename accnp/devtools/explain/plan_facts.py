@@ -180,17 +180,17 @@ def _widening_lines(program: Program) -> list[str]:
     if not config.x64:  # 64-bit types are disabled
         return []
     wide = [v for v in program.values if _is_wide(v)]
-    wide_inputs = {
+    depends_on_wide = {
         id(v) for v in program.leaves if _is_wide(v) and v.op is ARG and not v.aval.weak_type
     }
     for v in wide:
-        if any(id(x) in wide_inputs for x in v.inputs):
-            wide_inputs.add(id(v))
-    requested = wide_inputs | {id(v) for v in program.outputs if _is_wide(v)}
+        if any(id(x) in depends_on_wide for x in v.inputs):
+            depends_on_wide.add(id(v))
+    needs_wide = depends_on_wide | {id(v) for v in program.outputs if _is_wide(v)}
     lines = []
     for v in reversed(wide):
-        if id(v) in requested:
-            requested.update(id(x) for x in v.inputs if _is_wide(x))
+        if id(v) in needs_wide:
+            needs_wide.update(id(x) for x in v.inputs if _is_wide(x))
             narrow = [x for x in v.inputs if x.aval.dtype.name in ("float32", "complex64")]
             if narrow and _line(v):
                 lines.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")

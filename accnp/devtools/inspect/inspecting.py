@@ -154,11 +154,11 @@ def _of_array(x: Array) -> Inspection:
     program, _ = from_graph(graph, {id(x) for x in fixed})
     device = engine.computing_device([node], leaves) if devices.gpu_possible else None
     plan = engine.plan_of_pending(program, lost, device, bool(fixed))
-    others = len(outputs) - 1
+    n_others = len(outputs) - 1
     status = f"pending{place}"
-    if others:
-        are = "value is" if others == 1 else "values are"
-        status += f"; {others} more {are} held by others and stored with it"
+    if n_others:
+        are = "value is" if n_others == 1 else "values are"
+        status += f"; {n_others} more {are} referenced elsewhere and stored with it"
     status += (
         "; a plan of this structure is cached"
         if existing is not None

@@ -495,13 +495,13 @@ def _check_exported(exported: Exported, vjp: Exported | None) -> None:
         listed = tree_structure([0] * len(vjp.out_avals))
         require(vjp.out_tree == listed, "the tree of the results of its derivative")
         floats = [exported.out_avals[i] for i in _floats(exported.out_avals)]
-        want_in = [_aval_texts(a) for a in (*exported.in_avals, *floats)]
-        want_out = [_aval_texts(exported.in_avals[i]) for i in _floats(exported.in_avals)]
+        expected_in = [_aval_texts(a) for a in (*exported.in_avals, *floats)]
+        expected_out = [_aval_texts(exported.in_avals[i]) for i in _floats(exported.in_avals)]
         require(
-            [_aval_texts(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative"
+            [_aval_texts(a) for a in vjp.in_avals] == expected_in, "the arguments of its derivative"
         )
         require(
-            [_aval_texts(a) for a in vjp.out_avals] == want_out, "the results of its derivative"
+            [_aval_texts(a) for a in vjp.out_avals] == expected_out, "the results of its derivative"
         )
 
 

@@ -55,7 +55,7 @@ class Fit:
     def _points(self) -> list[dict[str, int]]:
         """Return sizes that differ enough from each other and from special ones, as 1 and 2."""
         rng, points = random.Random(0), []
-        expected = len(self.powers) + CHECKS
+        n_points = len(self.powers) + CHECKS
         for top in (60, 240, 2000):
             for _ in range(4000):
                 point = {n: rng.randrange(5, top) for n in self.names}
@@ -66,7 +66,7 @@ class Fit:
                         trial
                     ):
                         points.append(point)
-                if len(points) == expected:
+                if len(points) == n_points:
                     return [*points, *self._of_other_remainders(points)]
         raise ValueError(
             f"found no sizes for {', '.join(self.names)} that keep the constraints "

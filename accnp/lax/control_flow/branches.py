@@ -185,7 +185,7 @@ class _Branches:
         columns = zip(*[forwarded_inputs(g) for g in self.graphs], strict=True)
         self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
         chosen = [f is None for f in self.same]
-        self.called_graphs = tuple(
+        self.graphs_without_forwarded = tuple(
             [with_inputs(g, g.inputs, select_flagged(chosen, g.outputs)) for g in self.graphs]
         )
 
@@ -203,7 +203,9 @@ class _Branches:
             avals = self.graphs[0].out_avals  # with the weak types of the first branch
             results = zip(outputs, avals, strict=True)
             return self.results([cast(x, a.dtype, a.weak_type) for x, a in results])
-        rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.called_graphs}))
+        rest = iter(
+            call("cond", (cast(choice, _INT32), *ins), {"branches": self.graphs_without_forwarded})
+        )
         return self.results([next(rest) if f is None else ins[f] for f in self.same])
 
     def results(self, nodes: list[Node]) -> Any:

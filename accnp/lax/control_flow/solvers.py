@@ -83,11 +83,9 @@ class _System:
         """Build the solution, and the auxiliary result of the solver if there is one."""
         n = len(self.avals)
         inputs = dict(enumerate(self.user_leaves, self.solver_consts))
-        with_host_values = restore_host_values(
-            self.solver.graph, inputs, self.solver.constants, nodes
-        )
-        x = self.spec.unflatten(with_host_values[:n])
-        return x if self.aux is None else (x, self.aux.unflatten(with_host_values[n:]))
+        outputs = restore_host_values(self.solver.graph, inputs, self.solver.constants, nodes)
+        x = self.spec.unflatten(outputs[:n])
+        return x if self.aux is None else (x, self.aux.unflatten(outputs[n:]))
 
 
 def _callables(name: str, **fns: Any) -> None:

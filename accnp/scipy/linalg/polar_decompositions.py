@@ -181,9 +181,8 @@ def _iterate_qdwh(
 
     start = len(weights) if known is not None else minimum(len(weights), maximum(most, 0))
     count, u, moving = while_loop(more, step, (start, u, moving))
-    u = 1.5 * u - 0.5 * u @ (
-        _adjoint(u) @ u
-    )  # one Newton step makes it orthonormal to the last bit
+    # One Newton step makes u orthonormal to the last bit.
+    u = 1.5 * u - 0.5 * u @ (_adjoint(u) @ u)
     h = _adjoint(u) @ a
     return u, (h + _adjoint(h)) / 2, count, logical_not(moving)
 

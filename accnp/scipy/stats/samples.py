@@ -408,8 +408,8 @@ class gaussian_kde:
                 f"{name}: mean and cov have shapes ({self.d},) and ({self.d}, {self.d}); got "
                 f"{np.shape(mean)} and {np.shape(cov)}; reshape to these"
             )
-        law = multivariate_normal_logpdf(self.dataset.T, center, self.covariance + spread)
-        return (self.weights * uf.exp(law)).sum()
+        log_density = multivariate_normal_logpdf(self.dataset.T, center, self.covariance + spread)
+        return (self.weights * uf.exp(log_density)).sum()
 
     @api_boundary
     def integrate_kde(self, other: gaussian_kde) -> Array:
@@ -420,8 +420,8 @@ class gaussian_kde:
             )
         apart = self.dataset.T[:, None, :] - other.dataset.T
         spread = self.covariance + other.covariance
-        law = multivariate_normal_logpdf(apart, full(self.d, 0.0, apart.dtype), spread)
-        return self.weights @ uf.exp(law) @ other.weights
+        log_density = multivariate_normal_logpdf(apart, full(self.d, 0.0, apart.dtype), spread)
+        return self.weights @ uf.exp(log_density) @ other.weights
 
     @api_boundary
     def resample(self, key: ArrayLike, shape: Shape = ()) -> Array:

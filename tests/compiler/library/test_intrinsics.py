@@ -337,12 +337,10 @@ def test_column_reductions_keep_special_values(dtype):
     x[3, 7], x[20, 8], x[:, 9], x[0, 10], x[::2, 11] = np.nan, -np.inf, -0.0, 0.0, -0.0
     x[1::2, 11], x[1:, 10] = 0.0, -0.0
     for name, reduction in (("max", np.max), ("min", np.min), ("sum", np.sum)):
-        down, along = (
-            np.full(
-                1024, reduction(x[:0], initial={"max": -np.inf, "min": np.inf}.get(name, 0)), dtype
-            ),
-            np.zeros(1024, dtype),
+        down = np.full(
+            1024, reduction(x[:0], initial={"max": -np.inf, "min": np.inf}.get(name, 0)), dtype
         )
+        along = np.zeros(1024, dtype)
         text = f"""def kernel(lo, hi, a0, a1, a2, o0, o1):
     columns_{name}(at(o0, 0), at(a1, 0), 40, 40, 50)
     strips_{name}(at(o1, 0), at(a0, 0), at(a2, 0), 40, 50)

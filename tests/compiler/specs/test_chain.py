@@ -11,7 +11,7 @@ import accnp.numpy as jnp
 
 
 def blurred(x, axis, taps=5):
-    """A sum of so many neighbours along an axis, too dear to be computed again at each place."""
+    """A sum of so many neighbors along an axis, too dear to be computed again at each place."""
     n = x.shape[axis] - taps + 1
     parts = [x[(slice(None),) * axis + (slice(k, k + n),)] for k in range(taps)]
     return sum(p * (k + 1) for k, p in enumerate(parts))

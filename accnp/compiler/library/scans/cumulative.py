@@ -74,9 +74,8 @@ def _row_kernel(
     text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = element_of(text, "a0", "p", steps[0]), element_of(text, "a1", "q", steps[1])
     whole, size = text.integer(n - n % accumulation.group), text.integer(n)
-    text.add(
-        f"acc = {accumulation.wide}(0)", f"t = {accumulation.wide}(0)"
-    )  # declares types; not used as values
+    # These assignments declare the types of the variables; their values are not used.
+    text.add(f"acc = {accumulation.wide}(0)", f"t = {accumulation.wide}(0)")
     with text.block(f"for i in range(0, {whole}, {accumulation.group}):"):
         places = ["i", *[f"i + {k}" for k in range(1, accumulation.group)]]
         if accumulation.careful:

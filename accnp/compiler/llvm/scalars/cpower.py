@@ -30,10 +30,8 @@ from accnp.compiler.llvm.scalars.registry import COMPLEX64_BINARY, COMPLEX_BINAR
 
 Pair = tuple[V, V]
 INF = float("inf")
-PI, HALF_PI = (
-    (3.141592653589793, 1.2246467991473532e-16),
-    (1.5707963267948966, 6.123233995736766e-17),
-)
+PI = (3.141592653589793, 1.2246467991473532e-16)
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 # (t, atan(t) in two pieces) for short numbers t. Each tangent in the first octant is near one of
 # them, which BOUNDS selects.
 ANGLES = (

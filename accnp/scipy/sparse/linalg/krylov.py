@@ -131,10 +131,8 @@ class _System:
         self.x0 = None if x0 is None else tree_map(asarray, x0)
         self.size = sum(x.size for x in _leaves(self.b))
         self.maxiter = 10 * self.size if maxiter is None else maxiter
-        self.matvec, self.precondition = (
-            _linear(a, self.name),
-            _identity if m is None else _linear(m, self.name),
-        )
+        self.matvec = _linear(a, self.name)
+        self.precondition = _identity if m is None else _linear(m, self.name)
         if self.x0 is None:
             return
         (leaves, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
