@@ -289,7 +289,7 @@ def _decode(program: Any, arrays: Sequence[np.ndarray], evaluate_size: SizeEvalu
                 env.append(from_numpy(one_of(arrays, position), weak is True)._node)
             else:
                 ins, attributes = e
-                op = OPS[_RENAMED_OPS.get(kind, kind)]
+                op = OPS[_RENAMED_OPS.get(kind) or kind]
                 operands = [one_of(env, i) for i in ins]
                 params = {k: read(v) for k, v in attributes.items()}
                 check_operation(op, [x.aval for x in operands], params)
