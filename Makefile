@@ -8,17 +8,25 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo check check-tests test test-full test-fallback test-numba test-scipy test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo check check-tests test test-full test-fallback test-numba test-scipy test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint lint-changed bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m demos
 
-# Three tiers. Before each commit (under a minute): lint, types, layers, some programs from end to end,
-# and every op once.
+# Three tiers. Before each commit (under a minute): lint, the types of the changed files, layers, some
+# programs from end to end, and every op once. The types of all files take several minutes.
 CHECK_TESTS = tests/test_layers.py tests/test_annotations.py tests/test_tiny.py tests/test_every_op.py
 check:
-	$(MAKE) --no-print-directory -j2 lint check-tests
+	$(MAKE) --no-print-directory -j2 lint-changed check-tests
+
+TYPED = accnp benchmarks demos pytest_accnp
+lint-changed: $(VENV)/.test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	files=$$({ git diff --name-only --diff-filter=d HEAD -- $(TYPED); \
+		git ls-files --others --exclude-standard -- $(TYPED); } | grep "\.py$$"); \
+	test -z "$$files" || $(BIN)/pyright --pythonpath $(BIN)/python $$files
 
 check-tests: $(VENV)/.test
 	$(BIN)/python -m pytest -q $(CHECK_TESTS)
