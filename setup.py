@@ -1,5 +1,5 @@
 """The C extension, which `pyproject.toml` cannot declare yet, the library kernels that are compiled
-in advance (`accnp/compiler/library/build.py`), and bytecode; all else is there.
+in advance (`accnp/compiler/build_library.py`), and bytecode; all else is there.
 
 Without a C compiler the package is installed without the extension, and Python code does the same
 work. Kernels that cannot be compiled here are compiled when a program first needs them.
@@ -50,7 +50,7 @@ class BuildWithKernels(build_ext):
         path = os.pathsep.join(filter(None, [here, *sys.path]))
         environment = {"PYTHONPATH": path, "ACCNP_NATIVE": "0", "ACCNP_CACHE_DIR": ""}
         for level in LEVELS:
-            command = [sys.executable, "-m", "accnp.compiler.library.build", level, folder]
+            command = [sys.executable, "-m", "accnp.compiler.build_library", level, folder]
             try:
                 subprocess.run(command, check=True, env=os.environ | environment, cwd=here)
             except (OSError, subprocess.CalledProcessError) as error:

@@ -32,6 +32,7 @@ from accnp.compiler.disk_cache import DiskCache
 from accnp.compiler.library import prebuilt
 from accnp.config import OPTIONS, config
 from accnp.engine.describe import bytes_text
+from accnp.forks import imported
 
 __all__ = ["clear_cache", "documentation", "info", "main"]
 
@@ -307,7 +308,7 @@ def _run(words: list[str]) -> int:
             return _docs(names)
         case ["bench", *options]:
             # Imported by name, because only this command needs argparse and the benchmarks.
-            return importlib.import_module("accnp.bench.command").main(options)
+            return imported("accnp.bench.command").main(options)
         case [] | ["-h" | "--help" | "help"]:
             print(USAGE, end="")
         case _:

@@ -817,7 +817,7 @@ class Array(ArrayBase):
 
 
 def _gpu_exchange() -> Any:
-    return importlib.import_module("accnp.runtime.gpu_array_exchange")  # loaded with the first GPU
+    return imported("accnp.runtime.gpu_array_exchange")  # loaded with the first GPU
 
 
 # Arguments that stand for an array.

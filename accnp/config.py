@@ -9,7 +9,6 @@ functions that check a value, or that are called after a change.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
 import threading
@@ -587,12 +586,12 @@ class Config(threading.local):
     @property
     def config_with_absl(self) -> Any:
         """The function that defines a flag of absl for each option."""
-        return importlib.import_module("accnp.command_line_flags").config_with_absl
+        return imported("accnp.command_line_flags").config_with_absl
 
     @property
     def parse_flags_with_absl(self) -> Any:
         """The function that sets options by the flags of the command line."""
-        return importlib.import_module("accnp.command_line_flags").parse_flags_with_absl
+        return imported("accnp.command_line_flags").parse_flags_with_absl
 
     @property
     def config(self) -> Config:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import sys
 import warnings
@@ -863,7 +862,7 @@ def not_one_of(
 ) -> Exception:
     """Return the exception for an argument that is not one of the allowed values."""
     known = [repr(option) for option in options]
-    near = importlib.import_module("accnp.error_texts").suggestion(repr(value), known, quoted=False)
+    near = imported("accnp.error_texts").suggestion(repr(value), known, quoted=False)
     return kind(
         f"{function}: {argument} must be {_join_with_or(known)}; "
         f"got {value!r}; {near or 'pass one of these'}"
@@ -941,7 +940,7 @@ def hide_frames(error: BaseException) -> None:
     """
     tb = error.__traceback__
     if not isinstance(error, Exception):
-        return importlib.import_module("accnp.error_texts").interrupted(tb)
+        return imported("accnp.error_texts").interrupted(tb)
     if tb is not None and called_by_us(tb.tb_frame):
         passed = tb.tb_frame.f_locals.get("wrapper", tb.tb_frame.f_code)
         error.__dict__.setdefault("_through", []).append(passed)

@@ -76,7 +76,7 @@ def _removed_name(module: str, name: str, names: list[str]) -> Any:
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("__") or _is_module(module, name):
         raise AttributeError(text)
-    removed_names = importlib.import_module("accnp.removed_names")
+    removed_names = load_module("accnp.removed_names")
     replacement = removed_names.REMOVED_NAMES.get(f"{module}.{name}", "")
     if replacement.startswith("="):
         home, _, attribute = replacement[1:].partition(":")

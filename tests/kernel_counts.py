@@ -1,6 +1,6 @@
 """Count the kernels that this process has created."""
 
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 
 
 def made_kernels() -> int:

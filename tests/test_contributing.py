@@ -26,7 +26,7 @@ import accnp
 import accnp.numpy as jnp
 from accnp.api.arguments.convert import wrap
 from accnp.array_type import Array
-from accnp.compiler.loops import interpreter
+from accnp.compiler.ir_tools import interpreter
 from accnp.errors import api_boundary
 from accnp.experimental import checkify
 from accnp.ir.op import COMBINES, OPS, Combine, o

@@ -24,12 +24,29 @@ RANKS = {
     "__init__": 9, "as_jax": 9, "bench": 9, "__main__": 9,
 }  # fmt: skip
 PUBLIC = 8  # other modules at the top are thin public namespaces
+# The layers within `compiler`: folders, and modules that are in no folder.
+COMPILER_LAYERS = (
+    (
+        "code_symbols", "executable_memory", "external_symbols", "object_files", "private_folders",
+        "ptx_code", "unsupported", "user_definitions", "worker_threads",
+    ),
+    ("disk_cache", "loops", "processor"),
+    ("cache_state", "library", "passes"),
+    ("fusion", "llvm"),
+    ("ir_tools", "numba"),
+    ("elf_loader", "pipeline"),
+    ("background_compile", "frontend"),
+    ("formulas", "kernel_cache"),
+    ("build_library", "ptx", "specs"),
+    ("grid_kernels", "__main__"),
+)  # fmt: skip
+COMPILER_RANKS = {name: k for k, names in enumerate(COMPILER_LAYERS) for name in names}
 # Where the packages for machine code may be imported; by name, too. Functions for Numba are
 # declared with `numba.extending.intrinsic`, which get llvmlite's builder.
 COMPILERS = {
     "numba": ("compiler/numba/",),
     "numba_cuda": ("compiler/numba/",),
-    "llvmlite": ("compiler/llvm/", "compiler/numba/"),
+    "llvmlite": ("compiler/llvm/", "compiler/numba/", "compiler/processor.py"),
     "cupy": ("runtime/", "bench/"),
 }
 
@@ -42,6 +59,23 @@ def part_of(module):
 
 def rank(part):
     return RANKS.get(part, PUBLIC)
+
+
+def compiler_rank(module):
+    """Return the rank of a module within `compiler`, or None for other modules."""
+    parts = module.split(".")[1:]
+    return COMPILER_RANKS.get(parts[1]) if parts[0] == "compiler" and len(parts) > 1 else None
+
+
+def compiler_violation(module, name):
+    """Return how an import within `compiler` violates its layers, or "" if it does not.
+
+    Modules of one folder may import each other, modules of two folders of one layer may not.
+    """
+    ranks = compiler_rank(module), compiler_rank(name)
+    if None in ranks or module.split(".")[2] == name.split(".")[2] or ranks[1] < ranks[0]:
+        return ""
+    return f"layer {ranks[0]} to {ranks[1]} of the compiler"
 
 
 def module_name(path, root):
@@ -82,6 +116,18 @@ def inside_functions(tree):
                     yield node
 
 
+def deferred_by_importlib(tree):
+    """Return our modules that functions import with `import_module` instead of `imported`, with
+    the line of each."""
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(outer):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+                    name = getattr(node.args[0], "value", "")
+                    if str(name).startswith("accnp."):
+                        yield node.lineno, name
+
+
 def type_checking_only(tree):
     """Return the import statements under `if TYPE_CHECKING:`, which never run."""
     for node in ast.walk(tree):
@@ -116,7 +162,14 @@ def problems(path, root):  # noqa: C901
             if top == "accnp":
                 target = part_of(name)
                 if target == part:
-                    pass
+                    modules = (
+                        [name]
+                        if name != "accnp.compiler"
+                        else [f"{name}.{alias.name}" for alias in node.names]
+                    )
+                    violations = [compiler_violation(module, m) for m in modules]
+                    if any(violations) and id(node) not in ghosts:
+                        messages.append(f"{where}: {', '.join(filter(None, violations))}")
                 elif part == "_native" and id(node) in ghosts:
                     pass  # types of what higher layers install
                 elif rank(target) > rank(part):
@@ -129,6 +182,9 @@ def problems(path, root):  # noqa: C901
                 messages.append(f"{where}: only {' and '.join(COMPILERS[top])} may import it")
             elif top == "scipy" and id(node) not in deferred and part != "compiler":
                 messages.append(f"{where}: scipy at the top of a module")
+    messages += [
+        f"line {line}: {name}: use forks.imported" for line, name in deferred_by_importlib(tree)
+    ]
     for line, name in loaded_by_name(tree):
         if not name.startswith("accnp."):
             top = name.split(".")[0]
@@ -139,6 +195,8 @@ def problems(path, root):  # noqa: C901
         elif rank(part_of(name)) > rank(part):
             up = f"rank {rank(part)} to {rank(part_of(name))}"
             messages.append(f"line {line}: {name}: upward by name, {up}")
+        elif violation := compiler_violation(module, name):
+            messages.append(f"line {line}: {name}: by name, {violation}")
     return messages
 
 
@@ -226,6 +284,12 @@ def test_scalar_functions_see_only_llvmlite_and_numpy():
     assert wrong == []
 
 
+def test_every_part_of_the_compiler_has_a_layer():
+    parts = {path.stem for path in (PACKAGE / "compiler").iterdir() if path.suffix == ".py"}
+    parts |= {path.parent.name for path in (PACKAGE / "compiler").glob("*/__init__.py")}
+    assert parts - {"__init__"} == set(COMPILER_RANKS)
+
+
 def test_imports_are_found():
     parts = {part_of(module_name(path, PACKAGE)) for path in FILES}
     assert {"errors", "dtypes", "config", "pytree"} <= parts
@@ -243,7 +307,7 @@ def test_imports_are_found():
         ("compiler/llvm/lower.py", "import numba", "only compiler/numba/ may import it"),
         ("api/x.py", "def f():\n    import llvmlite.binding", "only compiler/llvm/ and"),
         ("runtime/x.py", 'imported("llvmlite.binding")', "only compiler/llvm/ and"),
-        ("compiler/processor.py", 'imported("llvmlite.binding")', "only compiler/llvm/ and"),
+        ("compiler/pipeline.py", 'imported("llvmlite.binding")', "only compiler/llvm/ and"),
         ("primitives/sort.py", "from accnp.compiler.library import lowerings", "rank 2 to 4"),
         ("numpy/linalg/decompositions.py", "import scipy.linalg", "scipy at the top"),
         ("numpy/linalg/decompositions.py", "import jax.numpy", "never imports jax"),
@@ -251,6 +315,15 @@ def test_imports_are_found():
         ("array_type.py", "from accnp.random import key", "upward, rank 7 to 8"),
         ("ir/node.py", 'imported("accnp.api.jit.jit")', "upward by name, rank 1 to 8"),
         ("errors.py", 'importlib.import_module("accnp.ir.node").f()', "upward by name, rank 0"),
+        (
+            "api/x.py",
+            'def f():\n    importlib.import_module("accnp.ir.node")',
+            "use forks.imported",
+        ),
+        ("compiler/loops/ir.py", "from accnp.compiler.llvm import lower", "layer 1 to 3"),
+        ("compiler/loops/ir.py", "from accnp.compiler import ptx", "layer 1 to 8"),
+        ("compiler/llvm/x.py", 'imported("accnp.compiler.numba.source")', "layer 3 to 4"),
+        ("compiler/numba/x.py", "from accnp.compiler.ir_tools import verifier", "layer 4 to 4"),
     ],
 )
 def test_layer_violation_is_found(tmp_path, place, source, expected):

@@ -30,6 +30,7 @@ from accnp.bench.tables import (
 )  # fmt: skip
 from accnp.bench.timing import busy, machine, seconds_text
 from accnp.config import config
+from accnp.forks import imported
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.machine_load import machine_load
 
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         help="omit results that were measured on a busy machine (exit status 3)",
     )
     options = parser.parse_args(arguments)
-    gpu: Any = importlib.import_module("accnp.bench.gpu") if options.device == "gpu" else None
+    gpu: Any = imported("accnp.bench.gpu") if options.device == "gpu" else None
     known = ROWS if gpu is None else gpu.ROWS
     unknown = [name for name in options.only or () if name not in known]
     if unknown:

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
+from accnp.compiler.ir_tools.interpreter import run
+from accnp.compiler.ir_tools.parser import parse_kernels
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.llvm.lower import lower
-from accnp.compiler.loops.interpreter import run
 from accnp.compiler.loops.ir import LONG_SIZE, Buffer, Kernel
-from accnp.compiler.loops.parser import parse_kernels
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import Pointer, Type
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import PASSES, Target, bisect, run_passes
 

@@ -22,8 +22,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accnp.compiler import elf_loader, kernel_cache
+from accnp.compiler import cache_state, elf_loader
 from accnp.compiler.llvm import objects
+from accnp.compiler.llvm.entry import ENTRY
 from accnp.compiler.worker_threads import at_work
 from accnp.debug_log import note
 from accnp.forks import at_fork, start_thread
@@ -70,7 +71,7 @@ class _Upgrade(NamedTuple):
     def make(self) -> None:
         begin = time.perf_counter()
         data = objects.build_optimized(self.parts)
-        (address,), code = elf_loader.load(data, kernel_cache.ENTRY, kernel=self.kernel.name)
+        (address,), code = elf_loader.load(data, ENTRY, kernel=self.kernel.name)
         self.kernel.place(address, code)
         ctypes.c_int64.from_address(self.slot).value = address
         if self.disk is not None:
@@ -95,7 +96,7 @@ def compile_first(
     optimized code.
     """
     past = int("prefix i64 1 {" in text)
-    around = _TEXT.format(slot=SLOT, entry=kernel_cache.ENTRY, first=FIRST, past=past)
+    around = _TEXT.format(slot=SLOT, entry=ENTRY, first=FIRST, past=past)
     data, parts = objects.build_unoptimized(text, linked, separate, around)
     return *elf_loader.load(data, FIRST, SLOT, kernel=kernel), parts
 
@@ -179,7 +180,7 @@ def _run_worker() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _paused or (kernel_cache.has_waiting_threads() and has_room()):
+        while _paused or (cache_state.has_waiting_threads() and has_room()):
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None

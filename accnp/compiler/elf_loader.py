@@ -17,16 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp.compiler import executable_memory
-from accnp.compiler.library.addresses import called_in
+from accnp.compiler.external_symbols import find_symbols
+from accnp.compiler.object_files import split_images
 from accnp.config import config
 from accnp.forks import imported
 
 if TYPE_CHECKING:
     from accnp.compiler.kernel_cache import Kernel
 
-__all__ = ["Code", "join_images", "load", "mapped"]
+__all__ = ["Code", "load", "mapped"]
 
-_FRAME = struct.Struct("<Q")
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -53,25 +53,11 @@ _JUMPS = {
 }
 
 
-def join_images(images: Sequence[bytes]) -> bytes:
-    """Return object files as one string, each after its length."""
-    return b"".join(_FRAME.pack(len(image)) + image for image in images)
-
-
-def _split_images(data: bytes) -> list[bytes]:
-    images: list[bytes] = []
-    while data:
-        (size,) = _FRAME.unpack_from(data)
-        images.append(data[_FRAME.size : _FRAME.size + size])
-        data = data[_FRAME.size + size :]
-    return images
-
-
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
     """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
     the code mapped, and the kernels that it calls."""
-    images = _split_images(data)
-    outer, kernels = called_in(data)
+    images = split_images(data)
+    outer, kernels = find_symbols(data)
     try:
         image = _Image(images, outer)
         if config.code_symbols:

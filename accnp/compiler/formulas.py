@@ -14,13 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.compiler.frontend.calls import resolve_call
-from accnp.compiler.frontend.definitions import is_defined
-from accnp.compiler.frontend.operators import BINARY, COMPARE, compare_numbers, computed, negate
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
+from accnp.compiler.loops.operators import BINARY, COMPARE, compare_numbers, computed, negate
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, part_of
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import is_defined
 
 __all__ = ["converted", "expression"]
 

@@ -22,12 +22,13 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from accnp._native import launch_held, launch_released, launches
+from accnp._native import launch_held, launch_released
 from accnp.address_space import has_room, is_shortage, make_shortage_error
 from accnp.caches import BoundedCache, register_cache
+from accnp.compiler.cache_state import counters, disk_cache, kernels_under_way
+from accnp.compiler.external_symbols import install_finders
 from accnp.config import config
-from accnp.debug_log import note
-from accnp.forks import at_fork, collection_paused, imported, renewed, run_uninterrupted
+from accnp.forks import collection_paused, imported, renewed, run_uninterrupted
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
@@ -46,52 +47,6 @@ class FirstTier(enum.IntEnum):
 
 class CompileError(RuntimeError):
     """The source of a kernel cannot be compiled; the message contains it."""
-
-
-class Counters:
-    """Counts of compiled, found and launched kernels; debug mode fills `events`."""
-
-    __slots__ = (
-        "_before", "_launches", "compiles", "disk_hits", "events", "memory_hits", "seconds",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Set all counts to zero."""
-        self.compiles = 0
-        self.disk_hits = 0
-        self.memory_hits = 0
-        self.seconds = 0.0  # spent on compiling and loading kernels
-        self._launches, self._before = 0, launches()
-        self.events: list[tuple[str, str]] = []
-
-    @property
-    def launches(self) -> int:
-        """The number of kernel launches; a launch on several threads counts once."""
-        return self._launches + launches() - self._before
-
-    def launched(self, count: int = 1) -> None:
-        """Count launches that do not use `Kernel.call`; -1 for a launch that was not a kernel's."""
-        self._launches += count
-
-    def event(self, what: str, kernel: str, text: str) -> None:
-        """Record and log an event of a kernel, in debug mode."""
-        self.events.append((what, kernel))
-        note(f"{kernel}: {text}")
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the counts, to compare them before and after."""
-        return {
-            "compiles": self.compiles,
-            "disk_hits": self.disk_hits,
-            "memory_hits": self.memory_hits,
-            "launches": self.launches,
-        }
-
-
-counters = Counters()
 
 
 class Kernel:
@@ -187,10 +142,7 @@ _Key = tuple[Any, ...]  # all that the code of a kernel depends on
 _kernels: BoundedCache[_Key, Kernel] = BoundedCache("kernel_cache_size")
 # All kernels that exist: plans may need one that the cache has evicted.
 _alive: weakref.WeakValueDictionary[_Key, Kernel] = weakref.WeakValueDictionary()
-_making: dict[_Key, threading.RLock] = {}
-at_fork(_making.clear)  # a child process does not have the threads that were compiling
 _lock = renewed(threading.RLock())
-_disk: DiskCache | None = None
 
 
 def get_kernel(
@@ -217,7 +169,7 @@ def get_kernel(
         counters.memory_hits += 1
         return kernel
     with _lock:
-        making = _making.setdefault(key, threading.RLock())
+        making = kernels_under_way.setdefault(key, threading.RLock())
     try:
         with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _known_kernel(key)
@@ -234,7 +186,7 @@ def get_kernel(
                 _kernels.store(key, kernel)
             return kernel
     finally:
-        _making.pop(key, None)
+        kernels_under_way.pop(key, None)
 
 
 def _known_kernel(key: _Key) -> Kernel | None:
@@ -438,11 +390,6 @@ def _starts_in_first_tier(first_tier: FirstTier, text: str, linked: list[str]) -
     return first_tier is FirstTier.ALWAYS or _objects().is_vector_code(text, linked)
 
 
-def has_waiting_threads() -> bool:
-    """Return whether a thread is waiting for a kernel."""
-    return bool(_making)
-
-
 def wait_for_background(kernel: Kernel | None = None) -> None:
     """Return when all kernels, or one, have their optimized code (see `background_compile.py`):
     before they are timed, or run for long."""
@@ -523,7 +470,7 @@ def _lowered_program(
 
 def _calls_users(source: str) -> bool:
     """Return whether a kernel calls users' functions, which its source does not define."""
-    definitions = imported("accnp.compiler.frontend.definitions")
+    definitions = imported("accnp.compiler.user_definitions")
     return definitions.with_definitions(source) != source
 
 
@@ -540,14 +487,14 @@ def _lower_with_numba(
 
     def make() -> tuple[int, object]:
         if program is None:
-            reprint = imported("accnp.compiler.numba.reprint").reprint
+            reprint = imported("accnp.compiler.frontend.reprint").reprint
             text, shared = reprint(source, name, signature, callees, to_compile=True)
         else:
             numba_source = imported("accnp.compiler.numba.source").numba_source
             text, shared = numba_source(program, to_compile=True), ()
         # Not while Numba compiles: another thread may compile the same one, and wait for Numba.
-        for called in library_module().called_by(text) - {name}:
-            library_module().load(called)
+        for called in imported("accnp.compiler.library.addresses").called_by(text) - {name}:
+            library_kernel(called)
         return numba.compile_source(
             text, name, signature, enter_function, callees, shared, fastmath
         )
@@ -568,10 +515,17 @@ def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
     return entry, code
 
 
-def library_module() -> ModuleType:
-    """Return `accnp.compiler.library.addresses`, which reads the features of the processor when
-    imported."""
-    return imported("accnp.compiler.library.addresses")
+def library_kernel(name: str) -> Kernel:
+    """Return a library kernel."""
+    library = imported("accnp.compiler.library.library")
+    source = library.source(name, imported("accnp.compiler.processor").VECTOR_BYTES)
+    return get_kernel(source, name, library.SIGNATURES[name])
+
+
+def _find_symbols(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
+    """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
+    for them."""
+    return imported("accnp.compiler.library.addresses").called_in(data, library_kernel)
 
 
 _called: list[Any] = []  # code of other modules that kernels call is never freed
@@ -587,9 +541,12 @@ def address_of(symbol: str) -> int | None:
         (address,), code = native_code((symbol, text), text, (symbol,))
         _called.append(code)
         return address
-    addresses, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
+    addresses, kernels = _find_symbols(symbol.encode() + b"\0")  # as tables of symbols
     _called.append(kernels)
     return addresses.get(symbol)
+
+
+install_finders(_find_symbols, address_of)
 
 
 def _stamp() -> str:
@@ -606,21 +563,3 @@ def _background_compile() -> ModuleType:
 
 def _objects() -> ModuleType:
     return imported("accnp.compiler.llvm.objects")
-
-
-def _cache_module() -> ModuleType:
-    # By name, on first use: importing hashing and temporary files takes 15 ms.
-    return imported("accnp.compiler.disk_cache")
-
-
-def disk_cache() -> DiskCache | None:
-    """Return the disk cache under the current options; None if it is off."""
-    global _disk
-    folder = config.cache_dir
-    if not folder or not config.enable_compilation_cache:
-        return None
-    cache = _disk
-    if cache is None or cache.folder != os.fspath(folder):
-        cache = _disk = _cache_module().DiskCache(folder)
-    cache.limit = config.cache_max_bytes
-    return cache

@@ -57,7 +57,7 @@ def run_passes(
     VerificationError
         If a pass leaves a kernel that is not well formed.
     """
-    verify = imported("accnp.compiler.loops.verifier").verify if check else None
+    verify = imported("accnp.compiler.ir_tools.verifier").verify if check else None
     if verify is not None:
         verify(kernel)
     for run in list(PASSES.values())[:count]:
@@ -80,7 +80,7 @@ def bisect(kernel: Kernel, target: Target, is_right: Callable[[Kernel], bool]) -
     is_right : callable
         Whether a kernel computes what it should.
     """
-    verify = imported("accnp.compiler.loops.verifier").verify
+    verify = imported("accnp.compiler.ir_tools.verifier").verify
     for name, run in PASSES.items():
         try:
             kernel = run(kernel, target)

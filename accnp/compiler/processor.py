@@ -23,7 +23,7 @@ from accnp.compiler.executable_memory import SUPPORTED, make_executable, map_wri
 from accnp.forks import imported
 from accnp.host_machine import MACHINE
 
-__all__ = ["LEVELS", "STAMP", "TARGET", "VECTOR_BYTES", "WIDE", "Level", "build_for"]
+__all__ = ["LEVELS", "STAMP", "TARGET", "VECTOR_BYTES", "WIDE", "Level", "build_for", "host"]
 
 # LLVM selects instructions by `cpuid` on x86-64, and by `/proc/cpuinfo` on Linux on AArch64; this
 # module reads the same. On other systems, it calls LLVM: loading LLVM takes 50 ms, which a process
@@ -154,8 +154,15 @@ def _from_cpuid() -> _Described:
     return _Described(wide, levels, [*texts, f"xcr0:{saved:x}"])
 
 
+def host() -> tuple[str, list[str]]:
+    """Return LLVM's name for the processor of this machine, and its features in order."""
+    binding = imported("llvmlite.binding")
+    features: dict[str, bool] = binding.get_host_cpu_features()
+    return str(binding.get_host_cpu_name()), sorted(name for name, on in features.items() if on)
+
+
 def _from_llvm() -> _Described:
-    name, on = imported("accnp.compiler.llvm.host").host()
+    name, on = host()
     return _Described("avx512f" in on, [], [name, " ".join(on)])
 
 

@@ -10,35 +10,26 @@ neither the process nor the disk has the PTX.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from accnp.caches import BoundedCache
-from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
+from accnp.compiler.cache_state import counters, disk_cache
+from accnp.compiler.kernel_cache import Callees, CompileError
 from accnp.compiler.loops.ir import Kernel as LoopKernel
+from accnp.compiler.ptx_code import NEWEST, Ptx
 from accnp.config import config
 from accnp.forks import imported, renewed
 
-__all__ = ["THREADS", "Ptx", "ptx_of"]
+__all__ = ["THREADS", "ptx_of"]
 
 THREADS = 256  # of a block, unless a kernel says otherwise
-# Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
-NEWEST = (9, 0)
 
 _ptx_cache = BoundedCache[tuple[Any, ...], "Ptx"]("kernel_cache_size").register(
     "PTX", "code for GPUs"
 )
 _lock = renewed(threading.Lock())
-
-
-class Ptx(NamedTuple):
-    """A kernel as PTX: its name in the text, the text, and the most threads of a block."""
-
-    name: str
-    text: str
-    threads: int
 
 
 def ptx_of(
@@ -96,7 +87,7 @@ def ptx_of(
     identity = ("ptx", name, ",".join(signature), flags, *calls, source)
     major, minor = min(cc, NEWEST)
     target = f"sm_{major}{minor}"
-    caches = importlib.import_module("accnp.compiler.disk_cache")
+    caches = imported("accnp.compiler.disk_cache")
     entry = f"accnp_{caches.digest(chr(0).join((target, *identity)).encode()).hex()[:16]}"
     disk = disk_cache()
     place = disk.key(identity, target) if disk is not None else ""
@@ -112,9 +103,7 @@ def ptx_of(
                 program, called = read(
                     source, name, signature, callees, threads=threads, distribute=tasks
                 )
-            write = imported("accnp.compiler.llvm.ptx").write_program
-            check = config.enable_checks
-            text = write(program, target, entry, guard, check, fastmath, called)
+            text = _write_ptx([program, *called], target, entry, guard, fastmath)
         except (ValueError, MemoryError):
             raise
         except Exception as error:
@@ -129,3 +118,23 @@ def ptx_of(
         ptx = Ptx(entry, text, threads)
         _ptx_cache.store(key, ptx)
         return ptx
+
+
+def _write_ptx(
+    kernels: Sequence[LoopKernel], target: str, entry: str, guard: str, fast: bool
+) -> str:
+    """Run the passes on a kernel and those that it calls, and return the PTX of the first."""
+    pipeline = imported("accnp.compiler.pipeline")
+    lowered = [
+        pipeline.run_passes(k, pipeline.Target(0, fast), check=config.enable_checks)
+        for k in kernels
+    ]
+    return imported("accnp.compiler.llvm.ptx").write_program(
+        lowered[0], target, entry, guard, fast, lowered[1:], _define_functions
+    )
+
+
+def _define_functions(modules: list[str]) -> str:
+    """Return the LLVM text of the C functions that modules compiled by Numba declare."""
+    device = imported("accnp.compiler.numba.user_device")
+    return device.define_functions(device.find_declared(modules))

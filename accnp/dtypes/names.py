@@ -7,7 +7,6 @@ a `numpy.dtype`, or an `ExtendedDType` for PRNG keys. `canonicalize_dtype` repla
 
 from __future__ import annotations
 
-import importlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.errors import KeyArrayError, UnsupportedDtypeError, warn
+from accnp.forks import imported
 
 DType = Any  # np.dtype or ExtendedDType
 
@@ -432,7 +432,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
         requested = as_dtype(dtype)
     except TypeError as error:  # the message of NumPy does not name the function
         known = [str(name) for name in _SUPPORTED] if isinstance(dtype, str) else []
-        near = importlib.import_module("accnp.error_texts").suggestion(str(dtype), known)
+        near = imported("accnp.error_texts").suggestion(str(dtype), known)
         raise TypeError(
             f"{function}: unknown dtype ({error}); got dtype={dtype!r}; "
             f"{near or 'pass a dtype, or the name of one'}"

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.compiler.library.control_flow import Spot
+from accnp.compiler.specs.control_flow import Spot
 from accnp.engine.bodies import why_not_native
 from accnp.engine.execute import launch
 from accnp.engine.native import Driver

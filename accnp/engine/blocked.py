@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.compiler.library.control_flow import Spot
+from accnp.compiler.specs.control_flow import Spot
 from accnp.engine.native import Driver
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import Aval

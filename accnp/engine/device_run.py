@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.engine import control, execute
 from accnp.engine.device_slots import is_table
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, origin

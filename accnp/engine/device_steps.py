@@ -14,7 +14,8 @@ from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.kernel_cache import Callees
 from accnp.compiler.library.lowerings import gpu_call_of
-from accnp.compiler.ptx import Ptx, ptx_of
+from accnp.compiler.ptx import ptx_of
+from accnp.compiler.ptx_code import Ptx
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Step
 from accnp.ir.generated import Generated
 from accnp.ir.node import Node

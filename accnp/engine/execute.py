@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib
 from collections.abc import Callable, Generator, Sequence
 from types import ModuleType
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 
 from accnp._native import PARALLEL_FOR
 from accnp.blas_threads import follow
-from accnp.compiler.kernel_cache import library_module
+from accnp.compiler.kernel_cache import library_kernel
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
@@ -121,7 +120,7 @@ def launch(
 
 @functools.cache
 def _device_run() -> ModuleType:
-    return importlib.import_module("accnp.engine.device_run")  # loaded with the first GPU
+    return imported("accnp.engine.device_run")  # loaded with the first GPU
 
 
 def move_leaves(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
@@ -178,14 +177,14 @@ def preload(plan: Plan) -> None:
             # Of steps with the same kernel, load the one that needs optimized code most.
             if step.first_tier < same.first_tier:
                 steps[step.text.source, step.text.signature] = step
-    library = library_module()
+    library = imported("accnp.compiler.library.addresses")
     calls: dict[int, set[str]] = {id(s): library.called_by(s.text.source) for s in steps.values()}
     # The order of the tasks: library kernels first, because they take longest and other kernels
     # need them; then kernels by decreasing length, because a long one that starts last would leave
     # the other threads idle; last the kernels that wait for the library.
     order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
     names = sorted({name for called in calls.values() for name in called})
-    tasks = [functools.partial(library.load, name) for name in names]
+    tasks = [functools.partial(library_kernel, name) for name in names]
     two_tiers = config.background_compilation and config.threads > 1
     tasks += [functools.partial(s.load, plan.fastmath, two_tiers) for s in order]
     in_parallel(tasks)

@@ -7,7 +7,7 @@ branches that call the kernels of the bodies, or the reason why the step runs on
 Buffers are allocated once. A carry of one element is kept in a register. Any other carry has two
 buffers, which are swapped after each iteration, or one if the body updates it in place. Rows of
 scanned operands and of stacked results are accessed in place. A nested loop is one more kernel to
-call. `compiler/library/control_flow.py` writes the text and shows an example.
+call. `compiler/specs/control_flow.py` writes the text and shows an example.
 
 An interrupt can end a loop that takes more than milliseconds: such a loop asks from time to time
 whether it is to stop (`_native/interrupts.c`).
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import prod
 
-from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
+from accnp.compiler.specs.control_flow import SIZES, ControlText, Spot
 from accnp.compiler.specs.launches import specialize_layout, specialize_sizes
 from accnp.engine.bodies import (
     is_message,

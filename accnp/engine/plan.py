@@ -9,7 +9,6 @@ compiled when the plan first runs.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -92,7 +91,7 @@ def make_plan(
         planner.jitted = jitted
         plan = planner.run()
     else:
-        module = importlib.import_module("accnp.engine.device_plan")
+        module = imported("accnp.engine.device_plan")
         plan = module.DevicePlanner(program, fastmath, owned, body, device).run()
     if config.kernel_overrides and not body:
         _substitute_edited_kernels(plan)
@@ -333,7 +332,7 @@ class Planner:
         """Add launches that prefetch operands from which a kernel gathers; see `prefetching.py`."""
         if not any(a.terms for a in spec.accesses):
             return
-        prefetching = importlib.import_module("accnp.engine.prefetching")
+        prefetching = imported("accnp.engine.prefetching")
         for a in prefetching.find_prefetched(spec):
             step = self.step(prefetching.make_prefetch(a))
             step.pointers, step.label = [(self.slot(a.value), 0)], prefetching.PREFETCH
@@ -437,7 +436,7 @@ class Planner:
     def message(self, v: Value, call: HostStep) -> KernelStep:
         """Return the launch that sends a message to other processes without Python."""
         messages = imported("accnp.runtime.compiled_messages")
-        writing = imported("accnp.compiler.library.control_flow")
+        writing = imported("accnp.compiler.specs.control_flow")
         ((source, shape, dtype, _, offset, _),), ((slot, _),) = call.operands, call.results
         text = writing.ControlText()
         x = text.pointer("p", dtype_code(dtype), prod(shape))
@@ -602,8 +601,8 @@ class Planner:
             graph = step.params["cond_jaxpr"].extra.get(rows)
             each = graph and plan_graph(graph, self.plan.fastmath)
         # Both modules are loaded with the first loop, because many programs have none.
-        blocked = importlib.import_module("accnp.engine.blocked")
-        native = importlib.import_module("accnp.engine.native")
+        blocked = imported("accnp.engine.blocked")
+        native = imported("accnp.engine.native")
         kernel_step = blocked.blocked_step(step, self.new_slot, self.plan.fastmath, each)
         return kernel_step or native.native_step(step, self.new_slot, self.plan.fastmath)
 

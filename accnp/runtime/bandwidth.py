@@ -7,7 +7,6 @@ copy), or the bytes per second that such a copy moves.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accnp.config import config
-from accnp.forks import renewed
+from accnp.forks import imported, renewed
 from accnp.runtime.machine_load import Load, machine_load
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def limit_load(device: Device | None = None) -> Load | None:
 
 def _measure_gpu_bandwidth(device: Device) -> float:
     if device not in _rates:
-        driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
+        driver = imported("accnp.runtime.device_buffer").driver_of(device)
         half = min(_MOVED, driver.stats()["free"] // 4)
         source, target = driver.alloc(half), driver.alloc(half)
         seconds: list[float] = []

@@ -8,14 +8,13 @@ them, by name or as the default (`config.default_device`, `config.platforms`).
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from accnp.config import config, guards, listeners
 from accnp.errors import api_boundary
-from accnp.forks import renewed
+from accnp.forks import imported, renewed
 
 __all__ = [
     "Device", "check_has_local_device", "default_backend", "default_device", "device_count",
@@ -72,7 +71,7 @@ class Device:
         """The compute capability of a GPU, such as "9.0"."""
         if self.platform == "cpu":
             raise AttributeError(f"Device.compute_capability: {self} is not a GPU")
-        buffers = importlib.import_module("accnp.runtime.device_buffer")
+        buffers = imported("accnp.runtime.device_buffer")
         return ".".join(map(str, buffers.driver_of(self).cc))
 
     def memory_stats(self) -> dict[str, int] | None:
@@ -86,7 +85,7 @@ class Device:
         """
         if self.platform == "cpu":
             return None
-        buffers = importlib.import_module("accnp.runtime.device_buffer")
+        buffers = imported("accnp.runtime.device_buffer")
         stats = buffers.driver_of(self).stats()
         return {
             "bytes_in_use": buffers.live_bytes(self),
@@ -220,7 +219,7 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
         RuntimeError: there is no GPU, or software to use it is missing.
     """
     global _gpus, gpu_possible
-    source = importlib.import_module("accnp.runtime.driver")
+    source = imported("accnp.runtime.driver")
     try:
         drivers = source.drivers()
     except source.GPUUnavailable as error:

@@ -8,14 +8,13 @@ driver that computes with NumPy and an interpreter of PTX.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from accnp.forks import renewed
+from accnp.forks import imported, renewed
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -358,7 +357,7 @@ def drivers() -> tuple[Driver, ...]:
 def _find_drivers() -> tuple[Driver, ...] | GPUUnavailable:
     provider = _provider
     if provider is None:
-        provider = importlib.import_module("accnp.runtime.cupy_driver").provide
+        provider = imported("accnp.runtime.cupy_driver").provide
     try:
         return tuple(provider())
     except GPUUnavailable as error:

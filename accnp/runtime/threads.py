@@ -17,7 +17,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from accnp._native import BYPASS, STREAM, ThreadPool, launch_parallel, launch_released
-from accnp.compiler.kernel_cache import Kernel, counters
+from accnp.compiler.cache_state import counters
+from accnp.compiler.kernel_cache import Kernel
 from accnp.config import config
 from accnp.forks import at_fork, imported, start_thread
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header

@@ -8,7 +8,6 @@ they are recorded. Copies to and from a GPU start immediately, or as soon as the
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +19,7 @@ from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
 from accnp.array_type import Array, DeviceLike, local_node, wrap
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import (
     Devices,
     ShardedDevices,
@@ -73,7 +73,7 @@ def _over_processes(x: Node, where: Devices) -> Node:
     if isinstance(where, ShardedDevices) and where.spans_processes:
         if types_only():  # batching moves the values of all examples
             return o.device_put(x, devices=where, source=x.aval.devices)
-        local = importlib.import_module("accnp.sharding.process_shards")
+        local = imported("accnp.sharding.process_shards")
         shape = x.aval.shape
         return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)
     return put_node(local_node(x, "device_put"), where)
@@ -103,7 +103,7 @@ def record_sharded(function: str, sharding: Any, record: Callable[..., Node], *n
     """Record an operation whose result has the sharding that the caller asks for, if any."""
     if sharding is None:
         return record(*nodes)
-    shardings = importlib.import_module("accnp.sharding.out_shardings")  # rarely used
+    shardings = imported("accnp.sharding.out_shardings")  # rarely used
     return shardings.record_as(function, sharding, nodes, record)
 
 
@@ -123,7 +123,7 @@ def with_out_sharding(function: Callable[P, R]) -> Callable[P, R]:
         sharding = args[place] if len(args) > place else kwargs.pop("out_sharding", None)
         if sharding is None:
             return function(*args, **kwargs)
-        shardings = importlib.import_module("accnp.sharding.out_shardings")  # rarely used
+        shardings = imported("accnp.sharding.out_shardings")  # rarely used
         return shardings.call_as(function, sharding, args[:place], kwargs)
 
     return inner
@@ -363,7 +363,7 @@ def _bytes_on_device(self: Array) -> int:
 
 
 def _shards() -> Any:
-    return importlib.import_module("accnp.sharding.shards")  # rarely used
+    return imported("accnp.sharding.shards")  # rarely used
 
 
 install_sharding(lambda aval: _shards().sharding_of_type(aval))
@@ -386,7 +386,7 @@ def _every_part(self: Array) -> list[Any]:
 
 def _format(self: Array) -> Any:
     """Layout of the elements in memory and on devices."""
-    layouts = importlib.import_module("accnp.sharding.layouts")  # rarely used
+    layouts = imported("accnp.sharding.layouts")  # rarely used
     return layouts.format_of(self)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from accnp.compiler import elf_loader
+from accnp.compiler.ir_tools import interpreter
 from accnp.compiler.kernel_cache import enter_function, get_kernel, pack
 from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.entry import ENTRY
 from accnp.compiler.llvm.lower import lower
-from accnp.compiler.loops import interpreter
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes

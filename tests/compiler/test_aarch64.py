@@ -30,7 +30,7 @@ from accnp.compiler.llvm import processor
 processor.set_features({{"neon"}})
 
 from accnp.compiler.llvm.lower import lower
-from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.ir_tools.parser import parse_kernel
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.llvm.objects import Passes
 

@@ -11,14 +11,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.builder import Builder, affine, call, cast
 from accnp.compiler.loops.functions import FUNCTIONS, result_of
 from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, dtype, number_type
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8, DType
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from tests.compiler.renaming import renamed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accnp.compiler.loops.parser import parse_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 
 KERNEL = """
 kernel k(a: f4[], n, m) for lo..hi {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.passes.carry_starts import carry_starts
 from accnp.compiler.pipeline import Target, run_passes
 from tests.compiler.running import by_llvm, interpreted, launched

@@ -10,10 +10,10 @@ import pytest
 
 import accnp as jnp
 from accnp.compiler import kernel_cache
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import verify
 from accnp.config import config
 from accnp.engine import steps
 

@@ -11,8 +11,8 @@ import pytest
 
 import accnp as jnp
 from accnp.compiler import kernel_cache
+from accnp.compiler.ir_tools.parser import parse_kernel
 from accnp.compiler.kernel_cache import CompileError
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.engine import plan as plans
 

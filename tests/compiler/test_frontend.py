@@ -16,13 +16,13 @@ from accnp.api.kernels.texts import ScalarText
 from accnp.compiler import elf_loader
 from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
-from accnp.compiler.library import library, plain
+from accnp.compiler.ir_tools import interpreter, python_functions
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import verify
+from accnp.compiler.library import library
 from accnp.compiler.llvm import objects
-from accnp.compiler.loops import interpreter
 from accnp.compiler.loops.ir import For, Let, Share, Store, While
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
@@ -45,7 +45,7 @@ def copied(args):
 
 
 def by_python(source, args, steps):
-    scope = dict(plain.NAMESPACE)
+    scope = dict(python_functions.NAMESPACE)
     exec(source, scope)
     args = copied(args)
     with np.errstate(all="ignore"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accnp.compiler.loops import block_threads
-from accnp.compiler.loops.interpreter import run
+from accnp.compiler.ir_tools import block_threads
+from accnp.compiler.ir_tools.interpreter import run
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.passes.divide_by_products import divide_by_products
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.passes.patch import patch

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accnp.compiler.loops.interpreter import BoundsError, reduce_in_order, run
+from accnp.compiler.ir_tools.interpreter import BoundsError, reduce_in_order, run
+from accnp.compiler.ir_tools.parser import ParseError, parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.loops.ir import (
     Buffer,
     Call,
@@ -27,10 +29,8 @@ from accnp.compiler.loops.ir import (
     Var,
     Vector,
 )
-from accnp.compiler.loops.parser import ParseError, parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import B1, F4, F8, I8
-from accnp.compiler.loops.verifier import VerificationError, verify
 
 ROWS = """
 kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {

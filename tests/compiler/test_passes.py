@@ -8,12 +8,12 @@ import pytest
 import accnp
 import accnp.numpy
 from accnp.compiler import pipeline
-from accnp.compiler.loops.interpreter import run
+from accnp.compiler.ir_tools.interpreter import run
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.loops.ir import Const, Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import F4
-from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.loops.visiting import map_expr, map_statement, replace_loops
 from accnp.compiler.passes.fix_sizes import fix_sizes
 from accnp.compiler.passes.inline_indices import inline_indices

@@ -61,7 +61,7 @@ def built(tmp_path_factory):
     if not processor.LEVEL:
         pytest.skip("this processor has no level")
     folder = tmp_path_factory.mktemp("prebuilt")
-    command = [sys.executable, "-m", "accnp.compiler.library.build", processor.LEVEL, str(folder)]
+    command = [sys.executable, "-m", "accnp.compiler.build_library", processor.LEVEL, str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 

@@ -12,11 +12,11 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.specs import launches
@@ -106,7 +106,7 @@ def test_without_long_vectors_each_operand_is_loaded() -> None:
 AT_THE_END = """
 import ctypes, mmap, sys
 import numpy as np
-from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.ir_tools.parser import parse_kernel
 from tests.compiler.running import by_llvm, launched
 from tests.compiler.test_shifted_buffers import FLAT, ROWS
 libc = ctypes.CDLL(None)

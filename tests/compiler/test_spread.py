@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accnp.compiler.loops.interpreter import AlignmentError, run
+from accnp.compiler.ir_tools.interpreter import AlignmentError, run
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.unsupported import Unsupported

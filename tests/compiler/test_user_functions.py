@@ -18,13 +18,13 @@ import accnp as jnp
 from accnp.api.kernels.texts import ScalarText
 from accnp.compiler import kernel_cache
 from accnp.compiler.frontend.functions import UserFunctions, result_type
-from accnp.compiler.frontend.operators import common_type
 from accnp.compiler.frontend.program import read_source
 from accnp.compiler.frontend.statements import StatementWriter
 from accnp.compiler.frontend.syntax import functions_of
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.loops.ir import For, If, Var, While
+from accnp.compiler.loops.operators import common_type
 from accnp.compiler.loops.types import DTYPES, F8, DType
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.unsupported import Unsupported
 from tests.compiler.generated_functions import generated_function

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from accnp.compiler.library import mathlib
+from accnp.compiler.llvm import mathlib
 from accnp.compiler.llvm.scalars import exp, gpu, log, units
 from accnp.compiler.llvm.scalars.ir import (
     F32,

@@ -12,7 +12,7 @@ from primitives.cases import CASES
 
 import accnp as jax
 from accnp.compiler.kernel_cache import get_kernel
-from accnp.compiler.ptx import Ptx
+from accnp.compiler.ptx_code import Ptx
 from accnp.dtypes import finfo
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, Access, KernelSpec, Phase, Statement, code_dtype, dtype_code

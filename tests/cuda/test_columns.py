@@ -6,7 +6,7 @@ from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.compiler.loops.verifier import verify
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Room
 from accnp.ir.kernel import ROWS

@@ -7,7 +7,7 @@ from cuda.support import same_bits
 
 import accnp as jnp
 from accnp.compiler.grid_kernels import build_fused_grid_kernel
-from accnp.compiler.loops.verifier import verify
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.specs.horizontal_fusion import fuse_horizontally
 
 pytestmark = pytest.mark.usefixtures("cpu_formulas")

@@ -6,10 +6,10 @@ import pytest
 from cuda.assembler import ptxas, refused
 from cuda.interpreter import Memory, Module
 
-from accnp.compiler.loops.interpreter import run
-from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.ir_tools.interpreter import run
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import VerificationError, verify
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.ptx import ptx_of
 

@@ -5,10 +5,10 @@ import pytest
 from cuda.support import interpret
 
 from accnp.compiler.frontend.program import read_source
+from accnp.compiler.ir_tools.parser import parse_kernel
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.kernel_cache import CompileError, get_kernel
-from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.ptx import ptx_of
 
 PAIRS = """

@@ -12,7 +12,7 @@ from cuda.fake import gpus
 import accnp as jax
 import accnp.numpy as jnp
 from accnp.compiler.__main__ import main
-from accnp.compiler.loops.parser import parse_kernels
+from accnp.compiler.ir_tools.parser import parse_kernels
 from accnp.compiler.loops.printer import print_kernel
 from accnp.devtools.inspect.inspected_kernel import KernelOnGpu
 

@@ -16,9 +16,11 @@ from cuda.test_maps import PROGRAMS, f4, ints
 
 import accnp as jnp
 from accnp.compiler.grid_kernels import build_grid_kernel
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.llvm.ptx import write_program
-from accnp.compiler.loops.verifier import verify
-from accnp.compiler.ptx import Ptx, ptx_of
+from accnp.compiler.pipeline import Target, run_passes
+from accnp.compiler.ptx import ptx_of
+from accnp.compiler.ptx_code import Ptx
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated
 from tests.compiler.renaming import renamed
@@ -101,7 +103,10 @@ def test_variable_names_do_not_affect_code(name):
         ((_, text),) = grid_kernels(f, *arrays)
     other = renamed(text.kernel, 1)._replace(name=text.kernel.name)
     verify(other)
-    texts = [write_program(k, "sm_90", "entry", "", False) for k in (text.kernel, other)]
+    texts = [
+        write_program(run_passes(k, Target(0, False)), "sm_90", "entry", "")
+        for k in (text.kernel, other)
+    ]
     assert texts[0] == texts[1]
 
 
@@ -143,7 +148,8 @@ import numpy as np
 from cuda.kernel_cases import kernel_specs
 from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.llvm.ptx import write_program
-from accnp.compiler.loops.verifier import verify
+from accnp.compiler.ir_tools.verifier import verify
+from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.ptx import ptx_of
 import accnp as jnp
 x = np.linspace(0, 1, 999, dtype=np.float32)

@@ -9,7 +9,7 @@ from cuda.support import same_bits
 
 import accnp as jax
 import accnp.numpy as jnp
-from accnp.compiler.loops.verifier import verify
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.passes import reduce_rows
 from accnp.compiler.specs import grid
 from accnp.compiler.specs.launches import build_generated

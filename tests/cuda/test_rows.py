@@ -10,8 +10,8 @@ from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jnp
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.loops.ir import For, If, Let, Load
-from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.ptx import ptx_of
 from accnp.compiler.specs.launches import build_generated

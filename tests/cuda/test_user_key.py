@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.compiler.numba.user_cuda import Argument, ptx_of_user
 from accnp.compiler.numba.user_key import user_key
 from accnp.config import cache_dir

@@ -14,11 +14,11 @@ import pytest
 
 import accnp as jnp
 from accnp.compiler.__main__ import main
+from accnp.compiler.ir_tools.interpreter import run
+from accnp.compiler.ir_tools.parser import parse_kernels
+from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.kernel_cache import wait_for_background
-from accnp.compiler.loops.interpreter import run
-from accnp.compiler.loops.parser import parse_kernels
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import verify
 from accnp.devtools.inspect.inspected_kernel import InspectedKernel
 from accnp.devtools.inspect.inspection import Inspection
 from accnp.devtools.inspect.kernel_files import memory_of

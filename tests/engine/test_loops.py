@@ -9,7 +9,7 @@ import numpy as np
 import accnp as jnp
 from accnp import engine, lax
 from accnp.api.tracing import trace_cache
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.runtime.buffer import pool_stats
 from accnp.trace_fn import counters as trace_counters
 

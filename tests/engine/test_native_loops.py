@@ -12,7 +12,7 @@ from kernel_counts import made_kernels
 
 import accnp as jnp
 from accnp import engine, lax
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.engine import blocked
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from accnp import engine
 from accnp.api.jit.jit import jit
 from accnp.array_type import from_numpy, wrap
-from accnp.compiler.library import plain
+from accnp.compiler.ir_tools import python_functions
 from accnp.engine.steps import KernelStep
 from accnp.ir.graph import build
 from accnp.ir.node import items, literal, record
@@ -173,7 +173,7 @@ class Pointer:
         return Pointer(self.data, self.at + k, self.seen)
 
 
-NAMESPACE = plain.NAMESPACE
+NAMESPACE = python_functions.NAMESPACE
 
 
 def run_plan_plainly(plan, buffers, seed=0):
@@ -202,7 +202,7 @@ def _kernel(step, slots, rng):
     codes = [c[:-1] for c in step.text.signature if c.endswith("*")]
     pointers = []
     for (slot, offset), code in zip(step.pointers, codes, strict=True):
-        dtype = np.dtype(plain.DTYPES[code])
+        dtype = np.dtype(python_functions.DTYPES[code])
         data, seen = slots[slot]
         n = len(data) // dtype.itemsize
         # One flag for each element of this dtype: the first of its bytes.

@@ -7,7 +7,6 @@ functions share: `precision`, `out`, `dtype`, callables and `unroll`.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -20,6 +19,7 @@ from accnp.array_type import Array, wrap
 from accnp.config import MATMUL, config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError, not_one_of, warn
+from accnp.forks import imported
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import LITERAL, Node, const
 from accnp.ir.op import o
@@ -174,7 +174,7 @@ def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
 
 def node_on_gpu(x: Any, copy: bool | None) -> Node:
     """Return a node over another library's GPU array, in the canonical dtype."""
-    exchange = importlib.import_module("accnp.runtime.gpu_array_exchange")
+    exchange = imported("accnp.runtime.gpu_array_exchange")
     buffer, shape, dtype = exchange.import_gpu_array(x, copy)
     node = const(buffer, on_devices(make_aval(shape, dtype), (buffer.device,)))
     return cast(node, dtypes.canonicalize_dtype(dtype))

@@ -14,7 +14,7 @@ import numpy as np
 from accnp import errors
 from accnp.array_type import Array
 from accnp.caches import caches
-from accnp.compiler.kernel_cache import disk_cache
+from accnp.compiler.cache_state import disk_cache
 from accnp.config import config
 from accnp.errors import alias, api_boundary
 from accnp.runtime import device

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import engine, pytree
 from accnp.array_type import Array, is_traced
-from accnp.compiler.kernel_cache import counters as kernels
+from accnp.compiler.cache_state import counters as kernels
 from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTree, tree_leaves

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -17,6 +16,7 @@ from accnp.array_type import Array, wrap
 from accnp.config import scope
 from accnp.engine.describe import plan_text
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.node import Node
@@ -123,7 +123,7 @@ def _peak(plan: engine.Plan) -> int:
 
 
 def _sharding(aval: Any) -> Any:
-    shards = importlib.import_module("accnp.sharding.shards")  # rarely used
+    shards = imported("accnp.sharding.shards")  # rarely used
     return shards.sharding_at(aval.devices or (devices()[0],))
 
 

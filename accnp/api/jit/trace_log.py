@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.config import OPTIONS, config
 from accnp.debug_log import note
 from accnp.errors import user_line

@@ -8,7 +8,6 @@ node is evaluated, `run` calls the compiled function on NumPy arrays, without th
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.texts import python_function
 from accnp.errors import JaxRuntimeError
-from accnp.forks import renewed
+from accnp.forks import imported, renewed
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
@@ -146,7 +145,7 @@ class ArrayFunction:
                     f"kernel: {self.of}: Numba has no arithmetic for the dtype of {what}; got "
                     f"{a.dtype.name}; convert it to float32 with astype"
                 )
-        module = importlib.import_module("accnp.compiler.numba.user_functions")
+        module = imported("accnp.compiler.numba.user_functions")
         if self.compiled is None:
             self.compiled = module.released(self.function)
         out_arguments = [] if not writes_results else outs

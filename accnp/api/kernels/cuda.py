@@ -7,7 +7,6 @@ CPU, a replacement function or Numba's simulator runs instead.
 
 from __future__ import annotations
 
-import importlib
 import operator
 import re
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.arrays import ArrayFunction, result_avals
 from accnp.errors import JaxRuntimeError
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
@@ -153,7 +153,7 @@ class CudaFunction:
         shared: int,
     ) -> None:  # fmt: skip
         """Launch a kernel of `numba.cuda`; it is compiled for the types of its arguments."""
-        user = importlib.import_module("accnp.compiler.numba.user_cuda")
+        user = imported("accnp.compiler.numba.user_cuda")
         results = {id(x) for x in outs}
         kinds = tuple([
             user.Argument(x.dtype, x.ndim, id(x) not in results)
@@ -168,7 +168,7 @@ class CudaFunction:
             try:
                 ptx = user.ptx_of_user(self.function, kinds, width, driver.cc)
             except Exception as error:
-                short = importlib.import_module("accnp.compiler.numba.user_functions").short
+                short = imported("accnp.compiler.numba.user_functions").short
                 raise JaxRuntimeError(short(error, self.of, self.python, arguments)) from None
             function = self.loaded[key] = driver.load(ptx.text, ptx.name)
         words: list[int] = []

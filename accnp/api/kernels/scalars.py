@@ -6,7 +6,6 @@ operands.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, wrap
 from accnp.api.kernels.texts import ScalarText, function_name, python_function
 from accnp.array_type import Array
+from accnp.forks import imported
 from accnp.ir.node import Node, record
 from accnp.primitives.user_kernels import scalar_op
 from accnp.trace_fn import function_place
@@ -61,13 +61,13 @@ class ScalarFunction:
         result_dtype = self.result_dtypes.get(key)
         if result_dtype is None:
             operand_dtypes = [computed(k) for k in kinds]
-            frontend = importlib.import_module("accnp.compiler.frontend.functions")
+            frontend = imported("accnp.compiler.frontend.functions")
             try:
                 inferred_dtype = frontend.result_type(self.mark, operand_dtypes)
             except RecursionError:
                 self.text.refuse_depth()
             if inferred_dtype is None:
-                compiled = importlib.import_module("accnp.compiler.numba.user_functions")
+                compiled = imported("accnp.compiler.numba.user_functions")
                 inferred_dtype = compiled.scalar_result(self.text.python, self.of, operand_dtypes)
             result_dtype = self.declared or dtypes.canonicalize_dtype(inferred_dtype)
             self.result_dtypes[key] = result_dtype
@@ -78,7 +78,7 @@ class ScalarFunction:
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
         if 0 in shape:
             return np.empty(shape, out)
-        compiled = importlib.import_module("accnp.compiler.numba.user_functions")
+        compiled = imported("accnp.compiler.numba.user_functions")
         ins = [x.astype(computed(x.dtype), copy=False) for x in arrays]
         with np.errstate(all="ignore"):
             return np.asarray(compiled.vectorised(self.text.python)(*ins)).astype(out)

@@ -28,7 +28,6 @@ import numpy as np
 
 from accnp.api.kernels import number_definitions
 from accnp.compiler.frontend.checks import check_assignments, find_refusal, has_plain_parameters
-from accnp.compiler.frontend.definitions import define
 from accnp.compiler.frontend.syntax import (
     TOO_DEEP,
     line_of_deepest,
@@ -36,6 +35,7 @@ from accnp.compiler.frontend.syntax import (
     parse_source,
 )
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import define
 from accnp.numpy.scalar_types import ScalarType
 from accnp.trace_fn import function_place
 

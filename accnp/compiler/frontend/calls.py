@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accnp.compiler.frontend.operators import stored_as
+from accnp.compiler.ir_tools.signatures import find_intrinsic
 from accnp.compiler.loops.ir import Expr, dtype
-from accnp.compiler.loops.signatures import find_intrinsic
+from accnp.compiler.loops.operators import stored_as
 from accnp.compiler.loops.types import F4, DType, Type
 from accnp.compiler.unsupported import Unsupported
 

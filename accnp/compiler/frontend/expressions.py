@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from accnp.compiler.frontend.number_functions import MODULES, NUMBERS, number_function
-from accnp.compiler.frontend.operators import (
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype
+from accnp.compiler.loops.operators import (
     BINARY,
     COMPARE,
     cast_to,
@@ -22,10 +24,8 @@ from accnp.compiler.frontend.operators import (
     constant,
     negate,
     number_of,
+    symbol_of,
 )
-from accnp.compiler.frontend.syntax import symbol_of
-from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype
 from accnp.compiler.loops.types import B1, DType
 from accnp.compiler.unsupported import Unsupported
 

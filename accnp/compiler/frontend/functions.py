@@ -19,7 +19,6 @@ import numpy as np
 from accnp.compiler.frontend.branchless import Branchless
 from accnp.compiler.frontend.calls import resolve_call
 from accnp.compiler.frontend.checks import check_function
-from accnp.compiler.frontend.definitions import keep_linked, with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.liveness import names_in
@@ -31,6 +30,7 @@ from accnp.compiler.llvm.intrinsics.linked import define_linked
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import DTYPES, DType
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import keep_linked, with_definitions
 from accnp.forks import imported
 
 __all__ = ["UserFunctions", "result_type"]

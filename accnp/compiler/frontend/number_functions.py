@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from accnp.compiler.frontend.operators import cast_to, common_type, compare_numbers, computed
 from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import Call, Const, Expr, dtype, number_type
+from accnp.compiler.loops.operators import cast_to, common_type, compare_numbers, computed
 from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
 
 __all__ = ["MODULES", "NUMBERS", "RENAMED", "SAME", "number_function"]

@@ -12,7 +12,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.source import read_kernel
 from accnp.compiler.frontend.syntax import parse_source
 from accnp.compiler.frontend.users import constants_of, write_users_functions
@@ -37,6 +36,7 @@ from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import with_definitions
 
 __all__ = ["lower_source", "read_source"]
 

@@ -22,17 +22,11 @@ from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
 from accnp.compiler.frontend.liveness import assigned
 from accnp.compiler.frontend.number_functions import number_function
-from accnp.compiler.frontend.operators import (
-    BINARY,
-    cast_to,
-    common_type,
-    computed,
-    number_of,
-    stored_as,
-)
 from accnp.compiler.frontend.statements import Statements, StatementWriter, as_type
-from accnp.compiler.frontend.syntax import called_function, symbol_of, walk
+from accnp.compiler.frontend.syntax import called_function, walk
 from accnp.compiler.frontend.wide_loads import LOADS, STORES, name_elements
+from accnp.compiler.ir_tools.signatures import is_of_gpu, type_of_call
+from accnp.compiler.ir_tools.verifier import OF_GPUS, RESERVED, VerificationError, verify
 from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.compiler.llvm.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
@@ -56,9 +50,16 @@ from accnp.compiler.loops.ir import (
     Var,
     dtype,
 )
-from accnp.compiler.loops.signatures import is_of_gpu, type_of_call
+from accnp.compiler.loops.operators import (
+    BINARY,
+    cast_to,
+    common_type,
+    computed,
+    number_of,
+    stored_as,
+    symbol_of,
+)
 from accnp.compiler.loops.types import B1, DTYPES, I8, U1, DType, Pointer
-from accnp.compiler.loops.verifier import OF_GPUS, RESERVED, VerificationError, verify
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["read_kernel"]

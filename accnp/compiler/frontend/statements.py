@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from accnp.compiler.frontend.indices import combined_index
 from accnp.compiler.frontend.liveness import Liveness, assigned
-from accnp.compiler.frontend.operators import cast_to, common_type, zero
 from accnp.compiler.frontend.syntax import called_function, describe_statement, walk
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import (
@@ -34,6 +33,7 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
+from accnp.compiler.loops.operators import cast_to, common_type, zero
 from accnp.compiler.loops.types import I8, DType, Type
 from accnp.compiler.unsupported import Unsupported
 

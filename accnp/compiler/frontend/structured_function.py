@@ -12,11 +12,11 @@ import ast
 from collections.abc import Callable
 
 from accnp.compiler.frontend.expressions import Expressions, Users
-from accnp.compiler.frontend.operators import cast_to, common_type, number_of
 from accnp.compiler.frontend.statements import Statements, StatementWriter, Values, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype
+from accnp.compiler.loops.operators import cast_to, common_type, number_of
 from accnp.compiler.loops.types import B1, I8
 from accnp.compiler.unsupported import Unsupported
 

@@ -16,20 +16,13 @@ from typing import Any, cast
 
 __all__ = [
     "TOO_DEEP", "called_function", "describe_statement", "functions_of", "line_of_deepest",
-    "line_of_longest", "parse_source", "symbol_of", "walk",
+    "line_of_longest", "parse_source", "walk",
 ]  # fmt: skip
 
 _SKIPPED = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
 _MAX_ATTEMPTS = 8  # to parse a text
 TOO_DEEP = "an expression or a statement that is nested too deeply; divide it into several"
-_SYMBOLS: dict[type[ast.operator | ast.cmpop], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-    ast.LShift: "<<", ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
-    ast.NotIn: "not in",
-}  # fmt: skip
 # Statements that a description by the name of their class would not name as in Python.
 _STATEMENTS: dict[type[ast.stmt], str] = {
     ast.AnnAssign: "an assignment with an annotation",
@@ -70,11 +63,6 @@ def functions_of(source: str) -> dict[str, ast.FunctionDef]:
 def called_function(x: ast.expr) -> str:
     """Return the name of the function that an expression calls, or "" if it is not such a call."""
     return x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
-
-
-def symbol_of(op: ast.operator | ast.cmpop) -> str:
-    """Return how an operator or a comparison is written."""
-    return _SYMBOLS[type(op)]
 
 
 def describe_statement(s: ast.stmt) -> str:

@@ -6,13 +6,12 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from accnp.compiler.frontend.definitions import is_defined, with_definitions
 from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.number_functions import MODULES, NUMBERS
-from accnp.compiler.frontend.operators import cast_to, constant
 from accnp.compiler.frontend.statements import StatementWriter
 from accnp.compiler.frontend.syntax import describe_statement, functions_of
 from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
+from accnp.compiler.loops.operators import cast_to, constant
 from accnp.compiler.loops.visiting import (
     every_part,
     map_expr,
@@ -23,6 +22,7 @@ from accnp.compiler.loops.visiting import (
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import is_defined, with_definitions
 
 __all__ = ["constants_of", "users_functions", "write_users_functions"]
 

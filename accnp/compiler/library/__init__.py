@@ -8,5 +8,5 @@ for each family of ops; `cupy/` has the functions that call CuPy instead.
 
 The package also contains the library kernels that those kernels call by name (`library.py`), the
 table of LAPACK routines (`routines.py`), and NumPy versions of all functions that kernels call
-(`plain.py`), with which tests and printed kernels run as ordinary Python.
+(`python_functions.py`), with which tests and printed kernels run as ordinary Python.
 """

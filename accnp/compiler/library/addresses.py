@@ -11,12 +11,19 @@ library kernels that a source calls.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Protocol
 
 from accnp._native import MESSAGE, STOPPED
 from accnp.blas_threads import alone_calls, follow
-from accnp.compiler import processor
-from accnp.compiler.kernel_cache import Kernel, get_kernel
 from accnp.forks import imported, load_extension, loading
+
+
+class LoadedKernel(Protocol):
+    """A kernel whose machine code is in memory."""
+
+    address: int
+
 
 _CALL = re.compile(r"\b\w+(?=\()")
 
@@ -27,19 +34,15 @@ def called_by(source: str) -> set[str]:
     return library.SIGNATURES.keys() & set(_CALL.findall(source))
 
 
-def load(name: str) -> Kernel:
-    """Return a library kernel."""
-    library = imported("accnp.compiler.library.library")
-    return get_kernel(library.source(name, processor.VECTOR_BYTES), name, library.SIGNATURES[name])
-
-
-def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
+def called_in(
+    data: bytes, load: Callable[[str], LoadedKernel]
+) -> tuple[dict[str, int], list[LoadedKernel]]:
     """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
-    for them."""
+    for them. `load` returns a library kernel by its name."""
     library = imported("accnp.compiler.library.library")
     routines = imported("accnp.compiler.library.routines")
     addresses: dict[str, int] = {}
-    kernels: list[Kernel] = []
+    kernels: list[LoadedKernel] = []
     if routines.STOPPED.encode() + b"\0" in data:  # as in the string table
         addresses[routines.STOPPED] = STOPPED
     if routines.MESSAGE.encode() + b"\0" in data:

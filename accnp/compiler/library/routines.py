@@ -1,7 +1,7 @@
 """The routines of LAPACK and BLAS, and NumPy's sorts, that kernels call.
 
 The tables have their names, and their arguments for the code of an element type; the intrinsics in
-`llvm/intrinsics/routines.py` and the plain Python versions in `plain_lapack.py` are derived from
+`llvm/intrinsics/routines.py` and the plain Python versions in `python_lapack.py` are derived from
 them. `address` returns the address of a routine for the loader of object files. Routines of LAPACK
 come from SciPy, which is imported when a kernel first needs one, and sorts from the table of
 functions that a NumPy dtype has. This module does not import Numba.

@@ -1,8 +1,8 @@
 """The special functions of SciPy that kernels call, one number at a time.
 
 The table has the number of arguments of each function, for `llvm/intrinsics/scalars.py` and
-`plain.py`, and its name in `scipy.special.cython_special`, for `routines.py`. All functions have
-arguments and results of type double. This module does not import Numba.
+`ir_tools/python_functions.py`, and its name in `scipy.special.cython_special`, for `routines.py`.
+All functions have arguments and results of type double. This module does not import Numba.
 """
 
 from __future__ import annotations

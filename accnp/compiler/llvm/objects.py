@@ -1,7 +1,7 @@
 """Compile LLVM IR to object files with llvmlite.
 
 The functions get the text of a module and of the modules to link with it, run LLVM's passes, and
-return object files. `kernel_cache.py`, `background_compile.py` and `library/build.py` call them;
+return object files. `kernel_cache.py`, `background_compile.py` and `build_library.py` call them;
 `elf_loader.py` loads the object files in this process, and in later ones from the cache on disk.
 For files that it cannot load, it calls `link`, which uses LLVM's linker. This module is imported by
 name on first use, since importing llvmlite takes 50 ms.
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
-from accnp.compiler.elf_loader import join_images
 from accnp.compiler.llvm.lock import apart, in_order
 from accnp.compiler.llvm.private import free_passes
+from accnp.compiler.object_files import join_images
 from accnp.compiler.processor import TARGET, VECTOR_BYTES, WIDE
 from accnp.compiler.worker_threads import at_work, in_parallel
 from accnp.fast_exit import watch_exit

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from accnp.compiler.llvm.host import host
 from accnp.compiler.llvm.scalars import cold, ir
-from accnp.compiler.processor import TARGET
+from accnp.compiler.processor import TARGET, host
 
 __all__ = ["VECTOR_BYTES", "set_features"]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import llvmlite.binding as llvm
 
 from accnp.compiler.llvm.lock import in_order
-from accnp.compiler.llvm.lower import Function, Platform, write_function
+from accnp.compiler.llvm.lower import Platform, write_function
 from accnp.compiler.loops.ir import Buffer, Kernel
-from accnp.compiler.pipeline import Target, run_passes
-from accnp.forks import imported
 
 __all__ = ["TRIPLE", "emit", "emit_ptx", "link_and_optimize", "write_program"]
 
@@ -54,35 +52,35 @@ def write_program(
     cpu: str,
     entry: str,
     guard: str,
-    check: bool,
     fast: bool = False,
     callees: Sequence[Kernel] = (),
+    define_functions: Callable[[list[str]], str] | None = None,
 ) -> str:
     """Return the PTX of a kernel of the loop IR.
 
     Parameters
     ----------
     kernel : Kernel
-        A kernel with `threads`.
+        A kernel with `threads`, after the passes.
     cpu : str
         The GPU, such as "sm_90".
     entry : str
         The name of the function that is launched.
     guard : str
         As for `ptx.ptx_of`.
-    check : bool
-        Whether the kernel is verified, and after each pass again.
     fast : bool, optional
         Whether operations on floats may be reordered and fused, and use the approximate units.
     callees : sequence of Kernel, optional
-        The kernels for processors that it calls.
+        The kernels for processors that it calls, after the passes.
+    define_functions : callable, optional
+        Returns the LLVM text of the C functions that functions compiled by Numba declare.
     """
     platform = Platform(TRIPLE, str(_machine(cpu).target_data))
     linked: list[str] = []
     for callee in callees:  # each calls only those before it
-        called = _write_function(callee, platform, fast, check)
+        called = write_function(callee, 0, fast, platform)
         linked = [called.callee("nounwind", True, False), *called.linked, *linked]
-    function = _write_function(kernel, platform, fast, check)
+    function = write_function(kernel, 0, fast, platform)
     names = {p: f"%a{k}" for k, p in enumerate(kernel.parameters)}
     parameters = [
         f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()
@@ -93,21 +91,10 @@ def write_program(
     steps = ["i64 0", f"i64 {last}", "i64 0"]  # and no non-temporal stores
     call = f"  call void @{function.name}({', '.join([*steps, *arguments])})"
     text = _entry_text(entry, parameters, [call], kernel.threads, guard)
-    return emit(
-        f"{function.module_text}\n{text}", _with_device_functions([*function.linked, *linked]), cpu
-    )
-
-
-def _with_device_functions(linked: list[str]) -> list[str]:
-    """Add the functions of the CPU's library that functions of users call, which Numba compiled."""
-    if not any(_CPU_FUNCTIONS.search(t) for t in linked):
-        return linked
-    device = imported("accnp.compiler.numba.user_device")
-    return [*linked, device.define_functions(device.find_declared(linked))]
-
-
-def _write_function(kernel: Kernel, platform: Platform, fast: bool, check: bool) -> Function:
-    return write_function(run_passes(kernel, Target(0, fast), check=check), 0, fast, platform)
+    modules = [*function.linked, *linked]
+    if define_functions is not None and any(_CPU_FUNCTIONS.search(t) for t in modules):
+        modules.append(define_functions(modules))
+    return emit(f"{function.module_text}\n{text}", modules, cpu)
 
 
 def _entry_text(

@@ -17,7 +17,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic, lower_builtin
 
-from accnp.compiler.kernel_cache import address_of
+from accnp.compiler.external_symbols import address_of
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.intrinsics.all import TABLE, resolve

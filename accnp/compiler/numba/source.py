@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accnp.compiler.frontend.definitions import is_defined
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
     LONG_SIZE,
@@ -47,6 +46,7 @@ from accnp.compiler.loops.visiting import fresh_name, make_unique_name, names_of
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.user_definitions import is_defined
 
 __all__ = ["numba_source"]
 

@@ -24,7 +24,7 @@ from numba.core import types
 from numba.core.errors import NumbaError, TypingError
 from numba.np.numpy_support import from_dtype
 
-from accnp.compiler.kernel_cache import counters, disk_cache
+from accnp.compiler.cache_state import counters, disk_cache
 from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.llvm.ptx import TRIPLE, emit
 from accnp.compiler.llvm.registers import register_type
@@ -32,7 +32,7 @@ from accnp.compiler.loops.types import F4, F8
 from accnp.compiler.numba import user_device
 from accnp.compiler.numba.private import COMPILER_LOCK, cuda_part, global_compiler_lock
 from accnp.compiler.numba.user_key import user_key
-from accnp.compiler.ptx import NEWEST, Ptx
+from accnp.compiler.ptx_code import NEWEST, Ptx
 from accnp.forks import renewed
 
 if TYPE_CHECKING:

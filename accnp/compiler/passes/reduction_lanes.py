@@ -7,10 +7,10 @@ element or with another lane. `reduce_rows.py` and `reduce_rows_across.py` use b
 
 from __future__ import annotations
 
-from accnp.compiler.frontend.operators import computed
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, number_type
+from accnp.compiler.loops.operators import computed
 from accnp.compiler.loops.types import F4, DType, part_of
 from accnp.ir.op import COMBINES
 

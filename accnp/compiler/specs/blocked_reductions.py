@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accnp.compiler.formulas import converted, expression
-from accnp.compiler.frontend.operators import computed
 from accnp.compiler.loops.builder import Loop, affine, call
 from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number_type
+from accnp.compiler.loops.operators import computed
 from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.loop_nests import loop_over_range

@@ -15,8 +15,8 @@ from typing import Any
 from accnp import engine
 from accnp.api.environment.synchronization import block_until_ready
 from accnp.api.jit.jit import JitFunction
+from accnp.compiler.cache_state import counters as kernels
 from accnp.compiler.fusion.program import Program
-from accnp.compiler.kernel_cache import counters as kernels
 from accnp.compiler.kernel_cache import wait_for_background
 from accnp.devtools.explain.advice import advice
 from accnp.devtools.explain.comparison_note import limit_text

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.compiler.frontend.definitions import with_definitions, with_linked
 from accnp.compiler.frontend.program import read_source
 from accnp.compiler.frontend.users import write_users_functions
 from accnp.compiler.fusion.program import Program
@@ -14,6 +13,7 @@ from accnp.compiler.kernel_cache import Callees, Kernel, find_kernel, get_kernel
 from accnp.compiler.loops.ir import Kernel as LoopKernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.numba.source import numba_source
+from accnp.compiler.user_definitions import with_definitions, with_linked
 from accnp.config import config
 from accnp.devtools.inspect.kernel_files import kernel_file, memory_of
 from accnp.engine.describe import (

@@ -7,13 +7,11 @@ kernel. `kernel_text` reads the source of the kernel back from such a file after
 from __future__ import annotations
 
 import ast
-import importlib
 import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.syntax import (
     TOO_DEEP,
     functions_of,
@@ -24,7 +22,9 @@ from accnp.compiler.frontend.syntax import (
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import Callees, CompileError
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.user_definitions import with_definitions
 from accnp.engine.steps import HostStep, KernelStep, Plan
+from accnp.forks import imported
 
 __all__ = ["KernelText", "defined", "explain", "kernel_file", "kernel_text", "memory_of"]
 
@@ -209,7 +209,7 @@ def explain(error: BaseException, text: KernelText) -> str:
     elif isinstance(error, ValueError):
         reason = str(error).removeprefix("get_kernel: ")
     else:
-        user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
+        user: Any = imported("accnp.compiler.numba.user_functions")
         reason, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
     if line is None:
         definition = functions_of(text.source).get("kernel")

@@ -16,7 +16,8 @@ import numpy as np
 
 from accnp.compiler.frontend.program import read_source
 from accnp.compiler.kernel_cache import Callees, CompileError, Kernel, get_kernel
-from accnp.compiler.ptx import Ptx, ptx_of
+from accnp.compiler.ptx import ptx_of
+from accnp.compiler.ptx_code import Ptx
 from accnp.compiler.unsupported import Unsupported
 from accnp.devtools.inspect.kernel_files import defined, explain, kernel_text
 from accnp.engine.steps import PARALLEL

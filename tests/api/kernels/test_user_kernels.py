@@ -15,7 +15,7 @@ import pytest
 
 import accnp as jnp
 from accnp import lax
-from accnp.compiler.kernel_cache import counters
+from accnp.compiler.cache_state import counters
 from accnp.errors import JaxRuntimeError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ import pytest
 from compiler.library.support import compiled, mapped, run, token
 from jax import lax
 
-from accnp.compiler.library import plain
+from accnp.compiler.ir_tools import python_functions
 from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.ir.op import OPS
 
@@ -66,8 +66,8 @@ def flushed(x):
 def plainly(expression, dtype, *arrays):
     code = compile(expression, "expression", "eval")
     rows = zip(*arrays)
-    cast = plain.NAMESPACE[token(dtype)]
-    scope = plain.NAMESPACE
+    cast = python_functions.NAMESPACE[token(dtype)]
+    scope = python_functions.NAMESPACE
     return np.array(
         [cast(eval(code, dict(scope), {f"x{k}": v for k, v in enumerate(row)})) for row in rows],
         dtype,
@@ -89,7 +89,11 @@ def test_plain_python_defines_every_intrinsic():
     own = {n for n, f in TABLE.items() if not f.gpu and not re.search(r"_[0-9a-f]{16}$", n)}
     own.remove("send_message")  # a kernel that runs as plain Python has no other processes
     for_gpus = {n for n, f in TABLE.items() if f.gpu}  # some of them have a plain version
-    assert set(plain.NAMESPACE) - for_gpus == {*own, "nontemporal_requested", "parallel_for"}
+    assert set(python_functions.NAMESPACE) - for_gpus == {
+        *own,
+        "nontemporal_requested",
+        "parallel_for",
+    }
 
 
 @pytest.mark.parametrize("dtype", INTS)
@@ -276,7 +280,7 @@ def test_squares_are_those_of_references(dtype):
     out = np.zeros_like(z)
     run("def kernel(lo, hi, x, o):\n    for i in range(lo, hi):\n        o[i] = sq(x[i])\n",
         z.size, z, out)  # fmt: skip
-    by_one = np.array([plain.NAMESPACE["sq"](v) for v in z], dtype)
+    by_one = np.array([python_functions.NAMESPACE["sq"](v) for v in z], dtype)
     square, integer_pow = OPS["square"].numpy, OPS["integer_pow"].numpy
     assert square is not None
     assert integer_pow is not None
@@ -299,7 +303,7 @@ def test_block_reductions_match_plain_python(name, dtype):
         x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
         x = x.astype(dtype)
         tolerance = 1e-5 if dtype == np.float32 else 1e-13
-        expected = plain.NAMESPACE["block_" + name](x, n)
+        expected = python_functions.NAMESPACE["block_" + name](x, n)
         np.testing.assert_allclose(
             block(name, x), expected, rtol=tolerance if x.dtype.kind == "f" else 0
         )
@@ -323,7 +327,7 @@ def test_column_reductions_match_plain_python_and_single_columns(name, dtype):
         for kind, sums in zip(("columns_", "strips_"), actual, strict=True):
             expected = np.ones(wide, dtype)
             how = rows + 3 if kind == "columns_" else places
-            plain.NAMESPACE[kind + name](expected, x[1:], how, rows, wide)
+            python_functions.NAMESPACE[kind + name](expected, x[1:], how, rows, wide)
             rtol = 1e-5 if dtype == np.float32 else 1e-13
             rtol = rtol if x.dtype.kind == "f" else 0
             np.testing.assert_allclose(sums[:wide], expected, rtol=rtol)
@@ -407,7 +411,9 @@ def test_block_find_returns_first_index(dtype):
             x[1 + max(place, 0) :] = expected[0]
             run(text, n, x, expected, out)
             assert (
-                out[0] == max(place, 0) == plain.NAMESPACE["block_find"](x[1:], n, expected[0])
+                out[0]
+                == max(place, 0)
+                == python_functions.NAMESPACE["block_find"](x[1:], n, expected[0])
             ), (
                 t,
                 n,

@@ -11,7 +11,8 @@ from compiler.library.support import token
 from fuzz import ways
 
 from accnp.compiler import kernel_cache
-from accnp.compiler.library import library, plain_gemm
+from accnp.compiler.ir_tools import python_gemm
+from accnp.compiler.library import library
 from accnp.compiler.library.sizes import RUN, VECTOR_RUN
 from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
@@ -102,7 +103,7 @@ def test_products_of_short_integers():
     rng = np.random.default_rng(0)
     kernel = caller("gemm_i2")
     scope = dict(ways.NAMESPACE)
-    exec(library.source("gemm_i2", plain_gemm.VECTOR_BYTES), scope)
+    exec(library.source("gemm_i2", python_gemm.VECTOR_BYTES), scope)
     for m, n, k in ((1, 1, 1), (3, 35, 2), (9, 18, 7), (40, 33, 1030), (2, 5, 0), (65, 3, 40)):
         a, b = (rng.integers(-(2**15), 2**15, s, "i2") for s in ((m, k), (n, k)))
         expected = (a.astype("i8") @ b.T.astype("i8")).astype("i4")
@@ -272,7 +273,7 @@ def test_library_source_runs_as_plain_python(dtype):
     rng = np.random.default_rng(4)
     name = f"gemm_{token(np.dtype(dtype))}"
     scope = dict(ways.NAMESPACE)
-    exec(library.source(name, plain_gemm.VECTOR_BYTES), scope)
+    exec(library.source(name, python_gemm.VECTOR_BYTES), scope)
     real = library.SIGNATURES[name][3][:-1]
     for m, n, k in (
         (1, 1, 3),
@@ -307,7 +308,7 @@ def test_vector_product_source_runs_as_plain_python(dtype):
     rng = np.random.default_rng(6)
     name = f"gemv_{dtype}"
     scope = dict(ways.NAMESPACE)
-    exec(library.source(name, plain_gemm.VECTOR_BYTES), scope)
+    exec(library.source(name, python_gemm.VECTOR_BYTES), scope)
     for n, k in ((1, 1), (9, 20), (3, 0), (1030, 3), (2, 140)):
         x, b = numbers(rng, k, dtype), numbers(rng, (k, n), dtype)
         expected = np.empty(n, dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.library import mathlib
+from accnp.compiler.llvm import mathlib
 from accnp.compiler.llvm.intrinsics.table import Resolved, define, widest
 from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, register_type
 from accnp.compiler.llvm.scalars import across, block

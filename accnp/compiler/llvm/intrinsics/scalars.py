@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from accnp.compiler.library import mathlib, special_calls
+from accnp.compiler.library import special_calls
 from accnp.compiler.library.routines import special_symbol
+from accnp.compiler.llvm import mathlib
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.intrinsics.table import (
     Emit,

@@ -1,6 +1,6 @@
 """The scalar functions that are written as LLVM IR, by name.
 
-A builder adds itself to a table with the decorator `define`. `compiler/library/mathlib.py` imports
+A builder adds itself to a table with the decorator `define`. `compiler/llvm/mathlib.py` imports
 all modules with builders; `compiler/llvm/intrinsics/scalars.py` makes intrinsics of the tables.
 """
 

@@ -1,7 +1,7 @@
 """Types of the values that kernels work with when they run as plain Python.
 
-The annotations of `plain.py`, `plain_gemm.py` and `plain_lapack.py` use them. No module imports
-this one when a program runs.
+The annotations of `python_functions.py`, `python_gemm.py` and `python_lapack.py` use them. No
+module imports this one when a program runs.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
+from accnp.compiler.ir_tools.signatures import type_of_call
 from accnp.compiler.loops.ir import (
     Address,
     Break,
@@ -89,7 +90,6 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
-from accnp.compiler.loops.signatures import type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, Pointer, Type
 
 __all__ = ["ParseError", "parse_kernel", "parse_kernels"]

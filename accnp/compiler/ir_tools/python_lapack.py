@@ -1,8 +1,8 @@
 """Versions in Python of routines of LAPACK, sorts and compaction, for kernels that run as Python.
 
-`plain.py` adds this namespace to that of the other functions that kernels call. Routines of LAPACK
-are called by ctypes, as compiled kernels do. The procedures of `llvm/intrinsics/compaction.py` are
-loops over elements.
+`python_functions.py` adds this namespace to that of the other functions that kernels call. Routines
+of LAPACK are called by ctypes, as compiled kernels do. The procedures of
+`llvm/intrinsics/compaction.py` are loops over elements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from accnp.compiler.library.routines import (
 from accnp.compiler.library.sizes import LISTS
 
 if TYPE_CHECKING:
-    from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import Integer, Number, Places, Pointer
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 

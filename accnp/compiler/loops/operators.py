@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from accnp.compiler.frontend.syntax import symbol_of
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, part_of
@@ -17,9 +16,16 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
     "BINARY", "COMPARE", "cast_to", "common_type", "compare_numbers", "computed", "constant",
-    "negate", "number_of", "stored_as", "zero",
+    "negate", "number_of", "stored_as", "symbol_of", "zero",
 ]  # fmt: skip
 
+_SYMBOLS: dict[type[ast.operator | ast.cmpop], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.LShift: "<<", ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
+    ast.NotIn: "not in",
+}  # fmt: skip
 # The functions of the loop IR for the operators of Python.
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
@@ -33,6 +39,13 @@ _WHOLE = ("int", "uint")
 _BITS = ("and", "or", "xor")
 _SHIFTS = ("shl", "shr")
 _DIVISIONS = ("floor_quotient", "floor_remainder")
+
+
+def symbol_of(op: ast.operator | ast.cmpop) -> str:
+    """Return how an operator or a comparison is written."""
+    return _SYMBOLS[type(op)]
+
+
 _WRITTEN = {name: symbol_of(op()) for op, name in BINARY.items()}  # in Python
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsInt
 import ml_dtypes
 import numpy as np
 
-from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
+from accnp.compiler.ir_tools import python_gemm, python_lapack
+from accnp.compiler.library import special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
 from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.op import COMBINES, Combine, for_each_combine
@@ -25,7 +26,7 @@ from accnp.ir.op import COMBINES, Combine, for_each_combine
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import Integer, Number, Places, Pointer
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
@@ -475,8 +476,8 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["heap_" + _name] = _heap(_dtype)
     if np.dtype(_dtype).kind in "iufV":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
-NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
-NAMESPACE.update(plain_lapack.namespace())
+NAMESPACE.update(python_gemm.namespace(fma, NAMESPACE))
+NAMESPACE.update(python_lapack.namespace())
 for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
     NAMESPACE[_name] = _compute_in_float64(getattr(special, _name))
 NAMESPACE["bessel_i0"] = _compute_in_float64(special.i0)

@@ -1,9 +1,9 @@
 """Plain Python versions of the intrinsics of matrix products.
 
-`namespace` returns functions of NumPy scalars, and of arrays in place of pointers; `plain.py` adds
-them to its ``NAMESPACE``. They serve kernels that call the library kernels of products, and the
-sources of these library kernels themselves, written for vectors of VECTOR_BYTES. They have the
-library's order of summation (`library.py`).
+`namespace` returns functions of NumPy scalars, and of arrays in place of pointers, which
+`python_functions.py` adds to its ``NAMESPACE``. They serve kernels that call the library kernels of
+products, and the sources of these library kernels themselves, written for vectors of VECTOR_BYTES.
+They have the library's order of summation (`library.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accnp.compiler.library.library import SHAPES, SIGNATURES, source
 from accnp.compiler.library.sizes import CHAIN_BYTES, LANES_BYTES, PANEL_VECTORS, RUN, VECTOR_RUN
 
 if TYPE_CHECKING:
-    from accnp.compiler.library.plain_types import Integer, MultiplyAdd, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import Integer, MultiplyAdd, Number, Places, Pointer
 
 VECTOR_BYTES = 32
 

@@ -1,6 +1,6 @@
 """Compile library kernels in advance, when the package is built.
 
-`setup.py` runs ``python -m accnp.compiler.library.build LEVEL FOLDER`` once for each level of
+`setup.py` runs ``python -m accnp.compiler.build_library LEVEL FOLDER`` once for each level of
 x86-64 (`processor.LEVELS`), in a separate process, because the whole process then generates code
 for that level. The script compiles the library kernels (`library.py`) and the kernels of common
 matrix products (`products/dot_general.py`). It writes one object file for each kernel to FOLDER.

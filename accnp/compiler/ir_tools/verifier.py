@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.compiler.loops.block_threads import SYNCHRONIZING
+from accnp.compiler.ir_tools.block_threads import SYNCHRONIZING
+from accnp.compiler.ir_tools.signatures import is_of_gpu, procedure, type_of_call
 from accnp.compiler.loops.bounds import Bounds, Limits, exactly
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
@@ -53,7 +54,6 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.signatures import is_of_gpu, procedure, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
 from accnp.compiler.loops.visiting import (
     accessed,

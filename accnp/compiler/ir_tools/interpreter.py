@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from accnp.compiler.library import plain
-from accnp.compiler.loops.block_threads import SYNCHRONIZING, Block, BlockThread
+from accnp.compiler.ir_tools import python_functions
+from accnp.compiler.ir_tools.block_threads import SYNCHRONIZING, Block, BlockThread
 from accnp.compiler.loops.functions import FUNCTIONS, identity
 from accnp.compiler.loops.ir import (
     Address,
@@ -216,7 +216,7 @@ class _Machine:
         elif isinstance(s, Do) and s.function in SYNCHRONIZING:
             self.synchronize(s)
         elif isinstance(s, Do):
-            result = plain.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
+            result = python_functions.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
             if s.result is not None:
                 is_address = isinstance(s.result.dtype, Pointer)
                 self.values[s.result] = _Place(result, 0) if is_address else result
@@ -453,7 +453,9 @@ class _Machine:
             return np.int64(0)
         function = FUNCTIONS.get(x.function)
         takes = function is not None and function.rule([dtype(a) for a in x.args]) is not None  # type: ignore[misc]
-        reference = function.reference if function and takes else plain.NAMESPACE[x.function]
+        reference = (
+            function.reference if function and takes else python_functions.NAMESPACE[x.function]
+        )
         result = reference(*[self.argument(a) for a in x.args])
         assert isinstance(x.dtype, DType)
         return cast("np.generic", np.asarray(result).astype(x.dtype.numpy)[()])

@@ -1,0 +1,34 @@
+"""Addresses of the functions that machine code calls outside of its own object files.
+
+These are library kernels, routines of LAPACK and NumPy, and users' functions that Numba compiles.
+The loader of object files and Numba's linker ask for them here. Library kernels are compiled on
+first use, so `kernel_cache.py` installs the functions that find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["address_of", "find_symbols", "install_finders"]
+
+_Addresses = tuple[dict[str, int], list[Any]]
+_finders: list[tuple[Callable[[bytes], _Addresses], Callable[[str], int | None]]] = []
+
+
+def install_finders(
+    find: Callable[[bytes], _Addresses], address: Callable[[str], int | None]
+) -> None:
+    """Set the functions that `find_symbols` and `address_of` call."""
+    _finders[:] = [(find, address)]
+
+
+def find_symbols(data: bytes) -> tuple[dict[str, int], list[Any]]:
+    """Return the addresses of the symbols to which object files refer, and the kernels that must
+    stay loaded for them."""
+    return _finders[0][0](data)
+
+
+def address_of(symbol: str) -> int | None:
+    """Return the address of one symbol; None if it is unknown."""
+    return _finders[0][1](symbol)
