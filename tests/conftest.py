@@ -22,7 +22,7 @@ from accnp.engine import watch
 from accnp.runtime import device
 
 # `make test` runs every n-th case of each test function, with this n for its folder. Where n is 1,
-# each case is a separate program, example or op.
+# each case is a separate example or op.
 SAMPLED = {
     "api/": 14,
     "array_api/": 4,
@@ -30,17 +30,17 @@ SAMPLED = {
     "cuda/": 14,
     "jax_compat/": 6,
     "lax/": 6,
-    "libraries/": 1,
+    "libraries/": 2,
     "numpy/": 14,
     "primitives/": 14,
-    "processes/": 6,
-    "programs/": 1,
+    "processes/": 14,
+    "programs/": 2,
     "random/": 9,
     "scipy/": 6,
     "test_accuracy.py": 9,
     "test_doctests.py": 1,
     "test_every_op.py": 1,
-    "test_gallery.py": 1,
+    "test_gallery.py": 2,
     "test_layers.py": 1,
     "transforms/": 6,
     "": 3,

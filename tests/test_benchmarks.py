@@ -184,7 +184,7 @@ def test_an_expression_is_measured_against_each_of_its_bars():
     rows = twice.measure(1)
     assert [r.bar for r in rows] == [1.0, 2.0]
     assert set(rows[0].medians) == {"accnp", "numpy", "jax", "limit"}
-    wrong = Expression("wrong", twice.make, {"jax": 1.0}, want=lambda x: x * 3)
+    wrong = Expression("wrong", twice.make, {"jax": 1.0}, expected=lambda x: x * 3)
     with pytest.raises(AssertionError):
         wrong.measure(1)
 
