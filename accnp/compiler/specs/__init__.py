@@ -49,4 +49,4 @@ def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Ker
     builder = KernelBuilder(spec, edge, tiny)
     builder.start()
     add(builder)
-    return builder.b.kernel(), builder.out
+    return builder.loop_ir.kernel(), builder.out

@@ -24,7 +24,7 @@ def reduce_range(
     builder: KernelBuilder, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
     """Add the reductions over start..stop, block by block, and return their results."""
-    b = builder.b
+    loop_ir = builder.loop_ir
     before = dict(builder.values)
     guard = condition(phase, range(builder.outer, builder.outer + len(builder.spec.reduced)))
     if guard is not None:  # if it is false, all addends are 0
@@ -32,8 +32,8 @@ def reduce_range(
         for s in loads:
             builder.statement(s, index)
         holds = expression(text, [builder.values.get(a, Const(0, I8)) for a in args])
-        stop = b.let("stop", call("select", holds, stop, start))
-    with b.loop("b", start, stop, BLOCK) as loop:
+        stop = loop_ir.let("stop", call("select", holds, stop, start))
+    with loop_ir.loop("b", start, stop, BLOCK) as loop:
         accs = [
             loop.carry(
                 f"{f.name}_acc",
@@ -42,7 +42,9 @@ def reduce_range(
             for f in phase.reductions
         ]
         builder.break_if_stopped(loop)
-        extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
+        extent = loop_ir.let(
+            "m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8))
+        )
         one = len(builder.spec.reduced) == 1 and are_adjacent(phase.stores, builder.outer)
         reduce = reduce_block if one else _reduce_block_of_axes
         parts = reduce(builder, phase, index, loop, extent)
@@ -58,10 +60,10 @@ def reduce_block(
     builder: KernelBuilder, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of one block along a single reduced axis; return their results."""
-    b = builder.b
+    loop_ir = builder.loop_ir
     here = {s.name: s for s in phase.full}
     partials: list[Expr] = []
-    with b.reduce(extent) as steps:
+    with loop_ir.reduce(extent) as steps:
         at = Index(((loop.index, 1), (steps.index, 1)))
         builder.body(phase, {**index, builder.outer: at})
         for f in phase.reductions:
@@ -80,18 +82,18 @@ def _reduce_block_of_axes(
 
     Loops along the last axis fill the block.
     """
-    b = builder.b
+    loop_ir = builder.loop_ir
     values = {f.source: f.dtype for f in phase.reductions}
-    buffers = {x: b.stack("part_values", loop_type(of), BLOCK) for x, of in values.items()}
-    end = b.let("end", affine((loop.index, 1), (extent, 1)))
+    buffers = {x: loop_ir.stack("part_values", loop_type(of), BLOCK) for x, of in values.items()}
+    end = loop_ir.let("end", affine((loop.index, 1), (extent, 1)))
     adjacent = are_adjacent(phase.stores, builder.reduced_axes[-1])
     with loop_over_range(builder, loop.index, end, builder.reduced_axes, adjacent) as (inner, at):
         builder.body(phase, {**index, **inner})
         for x, buffer in buffers.items():
-            b.store(buffer, at, builder.values[x])
+            loop_ir.store(buffer, at, builder.values[x])
     partials: list[Expr] = []
     for f in phase.reductions:
-        part = b.reduce_elements("part", f.combine, buffers[f.source], Const(0, I8), extent)
+        part = loop_ir.reduce_elements("part", f.combine, buffers[f.source], Const(0, I8), extent)
         partials.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
     return partials
 

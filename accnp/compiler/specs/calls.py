@@ -34,22 +34,24 @@ class CallerBuilder:
     """A kernel under construction that calls other kernels."""
 
     def __init__(self) -> None:
-        self.b = Builder()
+        self.loop_ir = Builder()
         self.ints: list[int] = []
         self.pointers: dict[Buffer, Access] = {}
         self.rooms: dict[Buffer, Room] = {}
         self.callees: dict[str, Called] = {}
-        self.nontemporal = Var(self.b.fresh("nontemporal"))  # whether to use non-temporal stores
+        self.nontemporal = Var(
+            self.loop_ir.fresh("nontemporal")
+        )  # whether to use non-temporal stores
         self.reads_request = False  # whether a called kernel needs this variable
 
     def integer(self, value: int) -> Var:
         """Add an integer argument and return it."""
         self.ints.append(value)
-        return self.b.integer("n")
+        return self.loop_ir.integer("n")
 
     def room(self, room: Room) -> Buffer:
         """Add a buffer for memory that the kernel needs while it runs."""
-        buffer = self.b.buffer(room.name, loop_type(room.dtype))
+        buffer = self.loop_ir.buffer(room.name, loop_type(room.dtype))
         self.rooms[buffer] = room
         return buffer
 
@@ -57,7 +59,7 @@ class CallerBuilder:
         """Return the address of the first element of an access; each array is one argument."""
         buffer = next((b for b, known in self.pointers.items() if known.value is a.value), None)
         if buffer is None:
-            buffer = self.b.buffer("a", loop_type(a.dtype))
+            buffer = self.loop_ir.buffer("a", loop_type(a.dtype))
             number = len(self.pointers)
             self.pointers[buffer] = Access(a.value, a.dtype, (), 0, a.store, number)
         return Address(buffer, self.integer(a.offset))
@@ -86,11 +88,11 @@ class CallerBuilder:
         if called.kernel.nontemporal is not None:
             args.append(self.nontemporal if final else Const(0, I8))
             self.reads_request |= final
-        self.b.add(Run(called.name, *steps, tuple(args)))
+        self.loop_ir.add(Run(called.name, *steps, tuple(args)))
 
     def finish(self, extent: int, work: int) -> Generated:
         """Return the kernel; `work` is the work of its whole extent."""
-        kernel = self.b.kernel()
+        kernel = self.loop_ir.kernel()
         request = Let(self.nontemporal, Call("nontemporal_requested", (), I8))
         callees: list[Callee] = []
         for c in self.callees.values():

@@ -145,12 +145,12 @@ def _build(
     plan: tuple[int, int, int, int],
 ) -> Generated:  # fmt: skip
     low, again, band, task = plan
-    calls = CallerBuilder()
-    b, integer = calls.b, calls.integer
+    builder = CallerBuilder()
+    loop_ir, integer = builder.loop_ir, builder.integer
     width = prod(between.aval.shape[1:])
     tasks = -(-rows // task)
     room = Room("room", between.aval.dtype, tasks * (band + again) * width)
-    buffer, row, share = calls.room(room), integer(width), integer((band + again) * width)
+    buffer, row, share = builder.room(room), integer(width), integer((band + again) * width)
     begin, more = integer(low), integer(again)
     # Cells at an edge of the reader read fewer rows than others. Rows that do not exist are not
     # computed.
@@ -163,41 +163,43 @@ def _build(
             first, last, test = start, stop, nullcontext()
             if not part.whole or cut:
                 one, beyond = integer(part.first), integer(part.first + part.rows)
-                first = b.let("s", call("sub", call("fmax", start, one), one))
-                last = b.let("f", call("sub", call("fmin", stop, beyond), one))
-                test = b.when(call("lt", first, last))
+                first = loop_ir.let("s", call("sub", call("fmax", start, one), one))
+                last = loop_ir.let("f", call("sub", call("fmin", stop, beyond), one))
+                test = loop_ir.when(call("lt", first, last))
             with test:
                 for text, n in zip(part.texts, part.steps() or ()):
                     ends = [x if n == 1 else call("mul", x, integer(n)) for x in (first, last)]
-                    calls.call(text, (ends[0], ends[1]), memories, parts is readers)
+                    builder.call(text, (ends[0], ends[1]), memories, parts is readers)
 
     def memory_from(first: Var) -> Memory:
         """Return the memory of a task, which begins with this row of the intermediate value."""
         start = call("sub", call("mul", t, share), call("mul", first, row))
-        return Memory(buffer, b.let("start", start))
+        return Memory(buffer, loop_ir.let("start", start))
 
-    with b.loop("t", b.first, b.last) as loop:
+    with loop_ir.loop("t", loop_ir.first, loop_ir.last) as loop:
         t = loop.index
         size, every, length = integer(task), integer(rows), integer(band)
-        start = b.let("b", call("mul", t, size))
-        end = b.let("end", call("fmin", call("add", start, size), every))
+        start = loop_ir.let("b", call("mul", t, size))
+        end = loop_ir.let("end", call("fmin", call("add", start, size), every))
         if again:
-            first = b.let("first", affine((start, 1), (begin, 1)))
+            first = loop_ir.let("first", affine((start, 1), (begin, 1)))
             do(makers, first, affine((first, 1), (more, 1)), memory_from(first))
         whole = affine((end, 1), (start, -1), (length, 1), constant=-1)
-        with b.loop("k", Const(0, I8), call("floordiv", b.let("n", whole), length)) as bands:
-            here = b.let("b", call("add", start, call("mul", bands.index, length)))
-            stop = b.let("e", call("fmin", call("add", here, length), end))
-            first = b.let("first", affine((here, 1), (begin, 1)))
+        with loop_ir.loop(
+            "k", Const(0, I8), call("floordiv", loop_ir.let("n", whole), length)
+        ) as bands:
+            here = loop_ir.let("b", call("add", start, call("mul", bands.index, length)))
+            stop = loop_ir.let("e", call("fmin", call("add", here, length), end))
+            first = loop_ir.let("first", affine((here, 1), (begin, 1)))
             memory = memory_from(first)
             last = affine((stop, 1), (begin, 1), (more, 1))
             do(makers, affine((first, 1), (more, 1)), last, memory)
             do(readers, here, stop, memory)
             if again:
-                to = b.let("to", call("mul", t, share))
+                to = loop_ir.let("to", call("mul", t, share))
                 rest = call("mul", call("sub", stop, here), row)
-                behind = b.let("behind", call("add", to, rest))
+                behind = loop_ir.let("behind", call("add", to, rest))
                 moved = call("mul", more, row)
-                b.add(Do("move", (Address(buffer, to), Address(buffer, behind), moved)))
+                loop_ir.add(Do("move", (Address(buffer, to), Address(buffer, behind), moved)))
     work = sum([x.extent * x.weight for part in (*makers, *readers) for x in part.texts])
-    return calls.finish(tasks, work)
+    return builder.finish(tasks, work)

@@ -19,7 +19,7 @@ __all__ = ["add_chunks"]
 def add_chunks(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce one chunk of one row each. If a row has one chunk, this is the
     result; otherwise another kernel reduces the partial results."""
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     (phase,) = spec.phases
     chunks = max(1, -(-prod(spec.reduced) // CHUNK))
     out.extent = prod(spec.outer) * chunks
@@ -28,26 +28,26 @@ def add_chunks(builder: KernelBuilder) -> None:
     results = {name: a for a, name in phase.row_stores}
     for k, f in enumerate(phase.reductions):
         acc = accumulator(f.dtype, f.combine)
-        parts.append(b.buffer(f"part{k}", loop_type(acc)))
+        parts.append(loop_ir.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = builder.integer("chunks", "chunks", chunks)
     total = builder.total()
-    with b.loop("u", b.first, b.last) as loop:
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
         u = loop.index
-        o = b.let("o", call("floordiv", u, count))
+        o = loop_ir.let("o", call("floordiv", u, count))
         chunk = call("sub", u, call("mul", o, count))
-        start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
-        stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), total))
+        start = loop_ir.let("start", call("mul", chunk, Const(CHUNK, I8)))
+        stop = loop_ir.let("stop", call("fmin", affine((start, 1), constant=CHUNK), total))
         index = builder.outer_indices(o) if spec.outer else {}
         for s in spec.row_head:
             builder.statement(s, index)
         accumulators = reduce_range(builder, phase, index, start, stop)
-        with b.when(call("eq", count, Const(1, I8))):
+        with loop_ir.when(call("eq", count, Const(1, I8))):
             for f, acc in zip(phase.reductions, accumulators, strict=True):
                 a = results[f.name]
                 value = converted(acc, loop_type(f.dtype))
-                b.store(builder.buffers[id(a)], builder.place(a, index), value)
-        with b.otherwise():
+                loop_ir.store(builder.buffers[id(a)], builder.place(a, index), value)
+        with loop_ir.otherwise():
             for part, acc in zip(parts, accumulators, strict=True):
-                b.store(part, u, acc)
+                loop_ir.store(part, u, acc)

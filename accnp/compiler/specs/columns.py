@@ -38,7 +38,7 @@ _ZERO = Const(0, I8)
 
 def add_columns(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce over all reduced indices, each for one tile of columns."""
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     inner = builder.along
     transposed = None
     if len(spec.reduced) == 1:
@@ -48,11 +48,11 @@ def add_columns(builder: KernelBuilder) -> None:
     out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = builder.integer("tiles", "tiles", tiles)
     wide = builder.integer("width", "width", width)
-    with b.loop("u", b.first, b.last) as loop:
-        o = b.let("o", call("floordiv", loop.index, count))
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
+        o = loop_ir.let("o", call("floordiv", loop.index, count))
         tile = call("sub", loop.index, call("mul", o, count))
-        begin = b.let("j0", call("mul", tile, wide))
-        m = b.let("m", call("fmin", affine((builder.size(inner), 1), (begin, -1)), wide))
+        begin = loop_ir.let("j0", call("mul", tile, wide))
+        m = loop_ir.let("m", call("fmin", affine((builder.size(inner), 1), (begin, -1)), wide))
         index = builder.outer_indices(o) if spec.outer else {}
         rows = builder.total()
         if condition(spec.phases[0], builder.reduced_axes) is not None:
@@ -67,11 +67,11 @@ def add_unrolled_columns(builder: KernelBuilder) -> None:
     call functions, they are the lanes of one vector. Otherwise LLVM computed two of three columns
     in a vector, and one separately.
     """
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     builder.max_constant_stride = LANES
     out.extent = prod(spec.outer)
     out.weight = spec.cost * prod(spec.reduced) * spec.inner[0]
-    with b.loop("u", b.first, b.last) as loop:
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
         index = builder.outer_indices(loop.index) if spec.outer else {}
         vector = (builder.tiny or spec.cost >= CALL_COST) and columns_fit_vector(
             spec, builder.along
@@ -88,18 +88,18 @@ def _reduce_tile(
     `vectors` says that the columns are the lanes of vectors, and `transposed` is the axis along
     which operands are contiguous, if it is not the inner one.
     """
-    spec, b, inner, (begin, m) = builder.spec, builder.b, builder.along, columns
+    spec, loop_ir, inner, (begin, m) = builder.spec, builder.loop_ir, builder.along, columns
     (phase,) = spec.phases
     totals = [
-        b.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK)
+        loop_ir.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK)
         for f in phase.reductions
     ]
-    sums = [b.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.reductions]
+    sums = [loop_ir.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.reductions]
     _fill(builder, totals, m, vectors)
-    with b.loop("rb", _ZERO, rows, ROWS) as blocks:
+    with loop_ir.loop("rb", _ZERO, rows, ROWS) as blocks:
         builder.break_if_stopped(blocks)
         _fill(builder, sums, m, vectors)
-        end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
+        end = loop_ir.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
         block = blocks.index, end
         if transposed is None:
             _add_rows(builder, sums, index, block, columns, vectors)
@@ -109,17 +109,17 @@ def _reduce_tile(
             with transposed_tiles(builder, index, block, (begin, m)) as part:
                 _add_rows(builder, sums, index, part, columns, vectors)
             builder.transposed.clear()
-        with b.loop("j", _ZERO, m, independent=vectors) as steps:
+        with loop_ir.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             for total, part, f in zip(totals, sums, phase.reductions, strict=True):
                 more = converted(Load(part, j), total.dtype)
-                b.store(total, j, combine_partials(f.combine, Load(total, j), more))
+                loop_ir.store(total, j, combine_partials(f.combine, Load(total, j), more))
     adjacent = vectors and are_adjacent(phase.row_stores, inner)
-    with b.loop("j", _ZERO, m, independent=adjacent) as steps:
+    with loop_ir.loop("j", _ZERO, m, independent=adjacent) as steps:
         here = {**index, inner: _column(begin, steps.index)}
         for total, f in zip(totals, phase.reductions, strict=True):
             value = converted(Load(total, steps.index), loop_type(f.dtype))
-            builder.values[f.name] = b.let(f.name, value)
+            builder.values[f.name] = loop_ir.let(f.name, value)
         for s in phase.row:
             builder.statement(s, here)
         builder.stores(phase.row_stores, here)
@@ -132,9 +132,9 @@ def _column(begin: Var | Const, j: Var) -> Place:
 
 def _fill(builder: KernelBuilder, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign the initial values of the reductions."""
-    with builder.b.loop("j", _ZERO, m, independent=vectors) as steps:
+    with builder.loop_ir.loop("j", _ZERO, m, independent=vectors) as steps:
         for buffer, f in zip(buffers, builder.spec.phases[0].reductions, strict=True):
-            builder.b.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
+            builder.loop_ir.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
 
 
 def _add_rows(
@@ -142,12 +142,12 @@ def _add_rows(
     columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
     """Add rows to the sums, one after the other."""
-    b, inner, (begin, m) = builder.b, builder.along, columns
+    loop_ir, inner, (begin, m) = builder.loop_ir, builder.along, columns
     (phase,) = builder.spec.phases
     vectors = vectors and are_adjacent(phase.stores, inner)
     long = vectors and not isinstance(m, Const)
     before = dict(builder.values)
-    with b.loop("r", *rows, interchangeable=long) as loop:
+    with loop_ir.loop("r", *rows, interchangeable=long) as loop:
         row = builder.reduced_indices(loop.index)
         if builder.transposed:
             start_tile_row(builder, rows[0], loop.index, begin)
@@ -155,7 +155,7 @@ def _add_rows(
         for s in phase.full:
             if s.access is not None and not s.args and not s.access.strides[inner]:
                 builder.statement(s, {**index, **row})
-        with b.loop("j", _ZERO, m, independent=vectors) as steps:
+        with loop_ir.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             # Addresses are summed in this order: terms that are the same in all rows come first. A
             # few columns share one address, because LLVM would gather from several addresses.
@@ -164,7 +164,7 @@ def _add_rows(
                 here = {**index, **row, inner: j}
             builder.body(phase, here)
             for part, f in zip(sums, phase.reductions, strict=True):
-                b.store(
+                loop_ir.store(
                     part, j, combine_partials(f.combine, Load(part, j), builder.values[f.source])
                 )
     builder.values = before
@@ -174,16 +174,16 @@ def _rows_to_add(
     builder: KernelBuilder, index: dict[int, Var], begin: Var, m: Var, rows: Var
 ) -> Var:
     """Return the rows, or none if only zeros are added in all columns of a tile."""
-    b = builder.b
+    loop_ir = builder.loop_ir
     guard = condition(builder.spec.phases[0], builder.reduced_axes)
     assert guard is not None
     text, args, loads = guard
     before = dict(builder.values)
-    with b.loop("j", _ZERO, m) as steps:
+    with loop_ir.loop("j", _ZERO, m) as steps:
         some = steps.carry("some", _ZERO)
         for s in loads:
             builder.statement(s, {**index, builder.along: Index(((begin, 1), (steps.index, 1)))})
         holds = expression(text, [builder.values.get(a, _ZERO) for a in args])
         after = steps.follow(some, call("or", some, converted(holds, I8)))
     builder.values = before
-    return b.let("limit", call("select", call("ne", after, _ZERO), rows, _ZERO))
+    return loop_ir.let("limit", call("select", call("ne", after, _ZERO), rows, _ZERO))

@@ -142,7 +142,7 @@ def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     add_grid_map(builder)
     if transposed is not None and prod(_sizes(spec)) < NARROW:
         return _transform_to_tiles(builder, transposed)
-    kernel = builder.b.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
+    kernel = builder.loop_ir.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
     adjacent = bool(spec.inner) and bool(_adjacent(spec))
     if not adjacent and spec.outer and kernel.narrow and _suits_patches(spec):
         return _transform_to_patches(builder, kernel)
@@ -190,7 +190,7 @@ def _transform_to_patches(builder: KernelBuilder, kernel: Kernel) -> tuple[Kerne
 
 def _transform_to_tiles(builder: KernelBuilder, transposed: int) -> tuple[Kernel, Generated]:
     spec, out = builder.spec, builder.out
-    kernel, side, below = tile(builder.b.kernel(), transposed)
+    kernel, side, below = tile(builder.loop_ir.kernel(), transposed)
     width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)
     total = width * height * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.blocks, out.extent, out.weight = total, total, spec.cost * SIDE * SIDE
@@ -226,7 +226,7 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
     """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
     builder = _start_kernel(spec)
     add_grid_columns(builder)
-    kernel, out = builder.b.kernel(), builder.out
+    kernel, out = builder.loop_ir.kernel(), builder.out
     rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
     parts, tiles = -(-rows // ROWS), -(-columns // LANES)
     side, warps = elements_per_thread("column", spec.cost), THREADS // LANES
@@ -260,7 +260,7 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
     out, rows, length = builder.out, prod(spec.outer), prod(spec.reduced)
     out.extent, out.weight = rows, spec.cost * length
     add_grid_rows(builder, phases)
-    kernel = builder.b.kernel()
+    kernel = builder.loop_ir.kernel()
     out.ints.insert(0, rows)
     if not spec.reduced:
         out.blocks = _blocks(spec, rows, wave, False)
@@ -300,7 +300,7 @@ def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     """Build a reduction of rows with strided elements, with a thread block for 32 rows."""
     builder = _start_kernel(spec)
     add_grid_rows(builder, spec.phases)
-    kernel, count = reduce_rows_across(builder.b.kernel(), transposed)
+    kernel, count = reduce_rows_across(builder.loop_ir.kernel(), transposed)
     out, groups = builder.out, -(-spec.outer[transposed] // SIDE)
     total = groups * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.extent = out.blocks = total
@@ -314,7 +314,7 @@ def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
     builder = _start_kernel(spec)
     phases = separate_stores(spec.phases)
     add_grid_chunks(builder, phases)
-    kernel, out, total = builder.b.kernel(), builder.out, prod(spec.reduced)
+    kernel, out, total = builder.loop_ir.kernel(), builder.out, prod(spec.reduced)
     unrolled = _unrolled_steps(spec, phases, BLOCK)
     whole = total % BLOCK == 0 and total <= WARPS_UNROLLED * BLOCK
     steps = unrolled if whole else 0
@@ -350,4 +350,4 @@ def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     out = builder.out
     out.ints.insert(0, out.extent)
     out.blocks = _blocks(spec, out.extent, wave, False)
-    return _finish_range(builder, spread(builder.b.kernel(), THREADS, 1, False))
+    return _finish_range(builder, spread(builder.loop_ir.kernel(), THREADS, 1, False))

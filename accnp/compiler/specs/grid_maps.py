@@ -18,16 +18,16 @@ __all__ = ["add_grid_map", "start_axis_loops"]
 
 def add_grid_map(builder: KernelBuilder) -> None:
     """Add a loop for each axis of a map; the innermost one computes an element."""
-    spec, b = builder.spec, builder.b
+    spec, loop_ir = builder.spec, builder.loop_ir
     for s in spec.row_head:
         builder.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
     if not spec.inner:  # a single element, which a loop of one step computes
-        with b.loop("i", b.first, b.last, independent=True) as loop:
+        with loop_ir.loop("i", loop_ir.first, loop_ir.last, independent=True) as loop:
             for s in (*phase.full, *phase.row):
                 builder.statement(s, {})
             for a, name in (*phase.stores, *phase.row_stores):
-                b.store(builder.buffers[id(a)], loop.index, builder.values[name])
+                loop_ir.store(builder.buffers[id(a)], loop.index, builder.values[name])
         return
     sizes = (*spec.outer, *spec.inner)
     builder.out.extent, builder.out.weight = prod(sizes), spec.cost
@@ -35,7 +35,7 @@ def add_grid_map(builder: KernelBuilder) -> None:
     adjacent = are_adjacent(phase.stores, along)
     if not spec.outer:
         builder.hoist(phase, along, {})
-        with b.loop("i", b.first, b.last, independent=adjacent) as loop:
+        with loop_ir.loop("i", loop_ir.first, loop_ir.last, independent=adjacent) as loop:
             builder.body(phase, {along: loop.index})
         return
     with ExitStack() as loops:
@@ -54,7 +54,7 @@ def start_axis_loops(
     for d in axes:
         checked = independent and d == axes[-1]
         loop: Loop = loops.enter_context(
-            builder.b.loop(f"k{d}", Const(0, I8), builder.size(d), independent=checked)
+            builder.loop_ir.loop(f"k{d}", Const(0, I8), builder.size(d), independent=checked)
         )
         index[d] = loop.index
     return index

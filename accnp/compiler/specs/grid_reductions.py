@@ -31,19 +31,19 @@ _ZERO = Const(0, I8)
 def add_grid_columns(builder: KernelBuilder) -> None:
     """Add a loop for each axis of the columns, and inside of these loops over the parts of a column
     and over the rows of a part."""
-    spec, b = builder.spec, builder.b
+    spec, loop_ir = builder.spec, builder.loop_ir
     (phase,) = spec.phases
     types = [(f.combine, loop_type(f.dtype), loop_type(accumulator(f.dtype, f.combine)))
              for f in phase.reductions]  # fmt: skip
     with ExitStack() as loops:
         index = start_axis_loops(builder, loops, [*range(builder.outer), builder.along])
         before = dict(builder.values)
-        with b.loop("c", _ZERO, builder.total(), ROWS) as parts:
+        with loop_ir.loop("c", _ZERO, builder.total(), ROWS) as parts:
             accs = [parts.carry("acc", initial_value(combine, acc)) for combine, _, acc in types]
             stop = call("fmin", affine((parts.index, 1), constant=ROWS), builder.total())
             stop = end_of_pass(builder, phase, index, parts.index, stop)
-            end = b.let("end", stop)
-            with b.loop("r", parts.index, end) as rows:
+            end = loop_ir.let("end", stop)
+            with loop_ir.loop("r", parts.index, end) as rows:
                 sums = [rows.carry("sum", initial_value(combine, of)) for combine, of, _ in types]
                 builder.body(phase, {**index, **builder.reduced_indices(rows.index)})
                 values = [
@@ -60,7 +60,7 @@ def add_grid_columns(builder: KernelBuilder) -> None:
         for s in spec.row_head:
             builder.statement(s, index)
         for f, x in zip(phase.reductions, whole, strict=True):
-            builder.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
+            builder.values[f.name] = loop_ir.let(f.name, converted(x, loop_type(f.dtype)))
         for s in phase.row:
             builder.statement(s, index)
         builder.stores(phase.row_stores, index)
@@ -104,13 +104,13 @@ def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
 
 def add_grid_rows(builder: KernelBuilder, phases: Sequence[Phase]) -> None:
     """Add a loop for each axis of the rows, and in it loops over the elements of a row."""
-    b = builder.b
+    loop_ir = builder.loop_ir
     with ExitStack() as loops:
         if builder.outer:
             index = start_axis_loops(builder, loops, range(builder.outer))
         else:
             index = {}
-            loops.enter_context(b.loop("o", b.first, b.last))
+            loops.enter_context(loop_ir.loop("o", loop_ir.first, loop_ir.last))
         for s in builder.spec.row_head:
             builder.statement(s, index)
         for phase in phases:
@@ -125,7 +125,7 @@ def _add_pass(
 ) -> list[Expr]:
     """Add one pass over the elements from start to stop, by default all of a row. Return the
     reduced values, before the conversion to the types of the results."""
-    b = builder.b
+    loop_ir = builder.loop_ir
     before = dict(builder.values)
     values: list[Expr] = []
     if not builder.spec.reduced:
@@ -134,10 +134,12 @@ def _add_pass(
     elif phase.reductions:
         end = builder.total() if stop is None else stop
         types = [(f.combine, loop_type(accumulator(f.dtype, f.combine))) for f in phase.reductions]
-        with b.loop("b", start, end_of_pass(builder, phase, index, start, end), BLOCK) as blocks:
+        with loop_ir.loop(
+            "b", start, end_of_pass(builder, phase, index, start, end), BLOCK
+        ) as blocks:
             accs = [blocks.carry("acc", initial_value(combine, acc)) for combine, acc in types]
-            m = b.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
-            with b.reduce(m) as steps:
+            m = loop_ir.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
+            with loop_ir.reduce(m) as steps:
                 at = Index(((blocks.index, 1), (steps.index, 1)))
                 builder.body(phase, {**index, **_reduced_indices(builder, at)})
                 parts = [steps.reduce_value("piece", f.combine, builder.values[f.source])
@@ -148,12 +150,12 @@ def _add_pass(
             ]
         builder.values = before
     elif phase.stores:
-        with b.loop("q", start, builder.total() if stop is None else stop) as elements:
+        with loop_ir.loop("q", start, builder.total() if stop is None else stop) as elements:
             builder.body(phase, {**index, **_reduced_indices(builder, elements.index)})
         builder.values = before
     if stop is None:
         for f, x in zip(phase.reductions, values, strict=True):
-            builder.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
+            builder.values[f.name] = loop_ir.let(f.name, converted(x, loop_type(f.dtype)))
     return values
 
 
@@ -161,14 +163,14 @@ def _reduced_indices(builder: KernelBuilder, flat: Place) -> dict[int, Place]:
     """Return the indices along the reduced axes."""
     if len(builder.spec.reduced) == 1:
         return {builder.outer: flat}
-    q = flat if isinstance(flat, Var) else builder.b.let("q", flat)
+    q = flat if isinstance(flat, Var) else builder.loop_ir.let("q", flat)
     return dict(builder.reduced_indices(q))
 
 
 def add_grid_chunks(builder: KernelBuilder, phases: Sequence[Phase]) -> None:
     """Add a loop over chunks of rows. If a row has one chunk, its reduction is the result;
     otherwise another kernel reduces those of all chunks."""
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     total = prod(spec.reduced)
     chunks = max(1, -(-total // CHUNK))
     out.extent = prod(spec.outer) * chunks
@@ -178,30 +180,32 @@ def add_grid_chunks(builder: KernelBuilder, phases: Sequence[Phase]) -> None:
     parts: list[Buffer] = []
     for k, f in enumerate(phase.reductions):
         acc = accumulator(f.dtype, f.combine)
-        parts.append(b.buffer(f"part{k}", loop_type(acc)))
+        parts.append(loop_ir.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = builder.integer("chunks", "chunks", chunks)
-    with b.loop("u", b.first, b.last) as loop:
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
         u = loop.index
-        o = b.let("o", call("floordiv", u, count))
+        o = loop_ir.let("o", call("floordiv", u, count))
         chunk = call("sub", u, call("mul", o, count))
-        start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
-        stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), builder.total()))
+        start = loop_ir.let("start", call("mul", chunk, Const(CHUNK, I8)))
+        stop = loop_ir.let(
+            "stop", call("fmin", affine((start, 1), constant=CHUNK), builder.total())
+        )
         index: dict[int, Place] = dict(builder.outer_indices(o)) if spec.outer else {}
         for s in spec.row_head:
             builder.statement(s, index)
         accumulators: list[Expr] = []
         for p in phases:
             accumulators += _add_pass(builder, p, index, start, stop)
-        with b.when(call("eq", count, Const(1, I8))):
+        with loop_ir.when(call("eq", count, Const(1, I8))):
             for f, acc in zip(phase.reductions, accumulators, strict=True):
                 a = results[f.name]
-                b.store(
+                loop_ir.store(
                     builder.buffers[id(a)],
                     builder.place(a, index),
                     converted(acc, loop_type(f.dtype)),
                 )
-        with b.otherwise():
+        with loop_ir.otherwise():
             for part, acc in zip(parts, accumulators, strict=True):
-                b.store(part, u, acc)
+                loop_ir.store(part, u, acc)

@@ -35,12 +35,12 @@ TASK_WORK = 1 << 16  # work of one task, in simple operations on one element
 
 def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     """Return a kernel that runs several kernels in one launch."""
-    cells = CallerBuilder()
-    b = cells.b
+    builder = CallerBuilder()
+    loop_ir = builder.loop_ir
     tasks = work = 0
     alike = _kernels_by_extent(groups)
     last = len(alike) - 1
-    with b.loop("t", b.first, b.last) as loop:
+    with loop_ir.loop("t", loop_ir.first, loop_ir.last) as loop:
         t = loop.index
         for k, texts in enumerate(alike):
             extent, weight = texts[0].extent, sum([text.weight for text in texts])
@@ -50,17 +50,17 @@ def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
             with ExitStack() as inside:
                 task = t
                 if k:
-                    begin = cells.integer(first)
-                    inside.enter_context(b.when(call("ge", t, begin)))
+                    begin = builder.integer(first)
+                    inside.enter_context(loop_ir.when(call("ge", t, begin)))
                     task = call("sub", t, begin)
                 if k < last:
-                    inside.enter_context(b.when(call("lt", t, cells.integer(tasks))))
-                size, total = cells.integer(rows), cells.integer(extent)
-                start = b.let("b", call("mul", task, size))
-                stop = b.let("e", call("fmin", call("add", start, size), total))
+                    inside.enter_context(loop_ir.when(call("lt", t, builder.integer(tasks))))
+                size, total = builder.integer(rows), builder.integer(extent)
+                start = loop_ir.let("b", call("mul", task, size))
+                stop = loop_ir.let("e", call("fmin", call("add", start, size), total))
                 for text in texts:
-                    cells.call(text, (start, stop))
-    return cells.finish(tasks, work)
+                    builder.call(text, (start, stop))
+    return builder.finish(tasks, work)
 
 
 def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:

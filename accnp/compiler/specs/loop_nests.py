@@ -23,7 +23,7 @@ def loop_over_axes(
     with ExitStack() as loops:
         for d in axes:
             last = d == axes[-1]
-            loop = builder.b.loop(
+            loop = builder.loop_ir.loop(
                 "k", Const(0, I8), builder.size(d), independent=independent and last
             )
             index[d] = loops.enter_context(loop).index
@@ -39,11 +39,11 @@ def loop_over_range(
     Yields the indices along these axes, and the flat index relative to the start. A tiny kernel
     processes all elements in one part.
     """
-    b = builder.b
+    loop_ir = builder.loop_ir
     *others, along = axes
     if not others:
         extent = affine((end, 1), (start, -1))
-        with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
+        with loop_ir.loop("j", Const(0, I8), extent, independent=independent) as steps:
             yield {along: Index(((start, 1), (steps.index, 1)))}, steps.index
         return
     if builder.tiny:
@@ -56,14 +56,14 @@ def loop_over_range(
         return
     size = builder.size(along)
     first = call("floordiv", start, size)
-    last = b.let("last", call("floordiv", affine((end, 1), constant=-1), size))
-    with b.loop("run", first, affine((last, 1), constant=1)) as loop:
-        run = b.let("begin", call("mul", loop.index, size))
-        begin = b.let("begin", call("fmax", run, start))
+    last = loop_ir.let("last", call("floordiv", affine((end, 1), constant=-1), size))
+    with loop_ir.loop("run", first, affine((last, 1), constant=1)) as loop:
+        run = loop_ir.let("begin", call("mul", loop.index, size))
+        begin = loop_ir.let("begin", call("fmax", run, start))
         extent = call("sub", call("fmin", affine((run, 1), (size, 1)), end), begin)
         index: dict[int, Place] = {**builder.indices(loop.index, others, "d")}
-        in_run = b.let("q", affine((begin, 1), (run, -1)))
-        before = b.let("k", affine((begin, 1), (start, -1)))
-        with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
+        in_run = loop_ir.let("q", affine((begin, 1), (run, -1)))
+        before = loop_ir.let("k", affine((begin, 1), (start, -1)))
+        with loop_ir.loop("j", Const(0, I8), extent, independent=independent) as steps:
             index[along] = Index(((in_run, 1), (steps.index, 1)))
             yield index, Index(((before, 1), (steps.index, 1)))

@@ -16,12 +16,12 @@ __all__ = ["add_map"]
 
 def add_map(builder: KernelBuilder) -> None:
     """Add a loop whose steps compute one element, or one row of elements."""
-    spec, b = builder.spec, builder.b
+    spec, loop_ir = builder.spec, builder.loop_ir
     for s in spec.row_head:
         builder.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
     if not spec.inner:
-        with b.loop("i", b.first, b.last):
+        with loop_ir.loop("i", loop_ir.first, loop_ir.last):
             builder.body(phase, {})
             for s in phase.row:
                 builder.statement(s, {})
@@ -33,7 +33,7 @@ def add_map(builder: KernelBuilder) -> None:
     if not spec.outer:
         builder.out.extent, builder.out.weight = spec.inner[0], spec.cost
         builder.hoist(phase, along, {})
-        with b.loop("i", b.first, b.last, independent=adjacent) as loop:
+        with loop_ir.loop("i", loop_ir.first, loop_ir.last, independent=adjacent) as loop:
             builder.body(phase, {along: loop.index})
         return
     transposed = transposed_axis(
@@ -44,8 +44,8 @@ def add_map(builder: KernelBuilder) -> None:
         return
     builder.out.extent = prod(spec.outer)
     builder.out.weight = spec.cost * spec.inner[0]
-    with b.loop("o", b.first, b.last) as rows:
+    with loop_ir.loop("o", loop_ir.first, loop_ir.last) as rows:
         index = builder.outer_indices(rows.index)
         builder.hoist(phase, along, index)
-        with b.loop("j", Const(0, I8), builder.size(along), independent=adjacent) as loop:
+        with loop_ir.loop("j", Const(0, I8), builder.size(along), independent=adjacent) as loop:
             builder.body(phase, {**index, along: loop.index})

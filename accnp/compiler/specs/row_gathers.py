@@ -43,23 +43,23 @@ def add_row_gathers(builder: KernelBuilder) -> None:
 
 def _add_permuted_rows(builder: KernelBuilder, gathers: list[Statement]) -> None:
     """Add rows that one instruction permutes."""
-    spec, b, inner = builder.spec, builder.b, builder.along
+    spec, loop_ir, inner = builder.spec, builder.loop_ir, builder.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
-    rows = {s.name: b.stack("row", loop_type(s.dtype), BLOCK) for s in gathers}
-    places = {s.name: b.stack("places", I4, BLOCK) for s in gathers}
+    rows = {s.name: loop_ir.stack("row", loop_type(s.dtype), BLOCK) for s in gathers}
+    places = {s.name: loop_ir.stack("places", I4, BLOCK) for s in gathers}
     needed = {name for _, name in phase.stores}  # in the loop over rows
     for s in reversed(phase.full):
         if s.name in needed and s.name not in rows:
             needed.update(s.args)
     before = dict(builder.values)
-    with b.loop("j", _ZERO, n, independent=True) as steps:
+    with loop_ir.loop("j", _ZERO, n, independent=True) as steps:
         for s in row_invariants(spec):
             builder.statement(s, {inner: steps.index})
         for s in gathers:
-            b.store(places[s.name], steps.index, converted(builder.values[s.args[0]], I4))
+            loop_ir.store(places[s.name], steps.index, converted(builder.values[s.args[0]], I4))
     builder.values = dict(before)
-    with b.loop("o", b.first, b.last) as loop:
+    with loop_ir.loop("o", loop_ir.first, loop_ir.last) as loop:
         index = builder.outer_indices(loop.index)
         for s in gathers:
             a = s.access
@@ -68,12 +68,12 @@ def _add_permuted_rows(builder: KernelBuilder, gathers: list[Statement]) -> None
             start = builder.place(a, index)
             to = rows[s.name]
             row = Address(to, _ZERO), Address(builder.buffers[id(a)], start), size
-            b.add(Do("permute", (*row, n, Address(places[s.name], _ZERO))))
-        with b.loop("j", _ZERO, n, independent=True) as steps:
+            loop_ir.add(Do("permute", (*row, n, Address(places[s.name], _ZERO))))
+        with loop_ir.loop("j", _ZERO, n, independent=True) as steps:
             here = {**index, inner: steps.index}
             for s in phase.full:
                 if s.name in rows:
-                    builder.values[s.name] = b.let(s.name, Load(rows[s.name], steps.index))
+                    builder.values[s.name] = loop_ir.let(s.name, Load(rows[s.name], steps.index))
                 elif s.name in needed:
                     builder.statement(s, here)
             builder.stores(phase.stores, here)
@@ -82,7 +82,7 @@ def _add_permuted_rows(builder: KernelBuilder, gathers: list[Statement]) -> None
 
 def _add_loaded_rows(builder: KernelBuilder) -> None:
     """Add rows whose elements are loaded one by one."""
-    spec, b, inner = builder.spec, builder.b, builder.along
+    spec, loop_ir, inner = builder.spec, builder.loop_ir, builder.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
     fixed = row_invariants(spec)
@@ -90,19 +90,19 @@ def _add_loaded_rows(builder: KernelBuilder) -> None:
     needed = {x for s in moving for x in s.args} | {name for _, name in phase.stores}
     buffers: dict[str, Buffer] = {}
     before = dict(builder.values)
-    with b.loop("k", _ZERO, n) as steps:
+    with loop_ir.loop("k", _ZERO, n) as steps:
         for s in fixed:
             builder.statement(s, {inner: steps.index})
             if s.name in needed:
-                buffers[s.name] = b.stack("kept", loop_type(s.dtype), BLOCK)
-                b.store(buffers[s.name], steps.index, builder.values[s.name])
+                buffers[s.name] = loop_ir.stack("kept", loop_type(s.dtype), BLOCK)
+                loop_ir.store(buffers[s.name], steps.index, builder.values[s.name])
     builder.values = dict(before)
-    with b.loop("o", b.first, b.last) as loop:
+    with loop_ir.loop("o", loop_ir.first, loop_ir.last) as loop:
         index: dict[int, Var] = builder.outer_indices(loop.index)
-        with b.loop("k", _ZERO, n) as steps:
+        with loop_ir.loop("k", _ZERO, n) as steps:
             here = {**index, inner: steps.index}
             for name, buffer in buffers.items():
-                builder.values[name] = b.let(name, Load(buffer, steps.index))
+                builder.values[name] = loop_ir.let(name, Load(buffer, steps.index))
             for s in moving:
                 builder.statement(s, here)
             builder.stores(phase.stores, here)

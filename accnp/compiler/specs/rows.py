@@ -28,7 +28,7 @@ KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 def add_rows(builder: KernelBuilder) -> None:
     """Add a loop whose steps reduce one row each."""
-    spec, b = builder.spec, builder.b
+    spec, loop_ir = builder.spec, builder.loop_ir
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
         d = transposed_axis(spec, builder.along, range(builder.outer))
         if d is not None and supports_transposed_rows(spec, d):
@@ -42,7 +42,7 @@ def add_rows(builder: KernelBuilder) -> None:
     several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)
     if several:
         _keep_rows(builder)
-    with b.loop("o", b.first, b.last) as loop:
+    with loop_ir.loop("o", loop_ir.first, loop_ir.last) as loop:
         index = builder.outer_indices(loop.index) if spec.outer else {}
         for s in spec.row_head:
             builder.statement(s, index)
@@ -58,7 +58,7 @@ def add_rows(builder: KernelBuilder) -> None:
 
 def _one_pass(builder: KernelBuilder, phase: Phase, outer: dict[int, Var]) -> None:
     """Add one pass over a row."""
-    b, index = builder.b, dict(outer)
+    loop_ir, index = builder.loop_ir, dict(outer)
     if not builder.spec.reduced:
         builder.body(phase, index)
         values = [builder.values[f.source] for f in phase.reductions]
@@ -71,14 +71,14 @@ def _one_pass(builder: KernelBuilder, phase: Phase, outer: dict[int, Var]) -> No
         with ExitStack() as loops:
             for d in axes:
                 independent = d == axes[-1] and are_adjacent(phase.stores, d)
-                loop = b.loop(f"q{d}", Const(0, I8), builder.size(d), independent=independent)
+                loop = loop_ir.loop(f"q{d}", Const(0, I8), builder.size(d), independent=independent)
                 index[d] = loops.enter_context(loop).index
             builder.body(phase, index)
         builder.values = before
     else:
         return
     for f, value in zip(phase.reductions, values, strict=True):
-        builder.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
+        builder.values[f.name] = loop_ir.let(f.name, converted(value, loop_type(f.dtype)))
 
 
 def _keep_rows(builder: KernelBuilder) -> None:
@@ -88,7 +88,7 @@ def _keep_rows(builder: KernelBuilder) -> None:
     for a in spec.accesses if spec.reduced[0] <= KEPT else ():
         if id(a) in last and any(id(a) in stores for stores in before):
             length = builder.size(builder.outer)
-            builder.row_buffers[id(a)] = builder.b.heap(
+            builder.row_buffers[id(a)] = builder.loop_ir.heap(
                 f"row{len(builder.row_buffers)}", loop_type(a.dtype), length
             )
 
@@ -96,11 +96,11 @@ def _keep_rows(builder: KernelBuilder) -> None:
 def _prefetch_next_row(builder: KernelBuilder, index: dict[int, Var]) -> None:
     """Prefetch the next row of each operand: memory would be idle during the later passes over a
     row, which is then in the cache."""
-    spec, b, row = builder.spec, builder.b, builder.outer - 1
+    spec, loop_ir, row = builder.spec, builder.loop_ir, builder.outer - 1
     for a in spec.accesses:
         if a.store or a.strides[builder.outer] != 1 or a.strides[row] == 0:
             continue
         near = builder.integer("near", "near", min(spec.reduced[0], AHEAD))
-        with b.loop("j", Const(0, I8), near, LINE // a.dtype.itemsize) as loop:
+        with loop_ir.loop("j", Const(0, I8), near, LINE // a.dtype.itemsize) as loop:
             following = {**index, row: Index(((index[row], 1),), 1), builder.outer: loop.index}
-            b.add(Prefetch(builder.buffers[id(a)], builder.place(a, following)))
+            loop_ir.add(Prefetch(builder.buffers[id(a)], builder.place(a, following)))

@@ -47,7 +47,7 @@ class KernelBuilder:
         self.edge = edge  # whether it has the loops for long axes, although it is narrow
         # Whether the kernel does all its few steps in one call, and will be specialized to sizes.
         self.tiny = tiny
-        self.b = Builder()
+        self.loop_ir = Builder()
         self.out = Generated()
         self.out.form = spec.form
         self.values: dict[str, Expr] = {}
@@ -67,7 +67,7 @@ class KernelBuilder:
     def start(self) -> None:
         """Declare the buffers, and assign the values that are computed once."""
         for a in self.spec.accesses:
-            self.buffers[id(a)] = self.b.buffer(f"a{a.number}", loop_type(a.dtype))
+            self.buffers[id(a)] = self.loop_ir.buffer(f"a{a.number}", loop_type(a.dtype))
             self.out.pointers.append(a)
         for s in self.spec.scalars:
             self.statement(s, {})
@@ -77,7 +77,7 @@ class KernelBuilder:
     def integer(self, key: object, name: str, value: int) -> Var:
         """Return an integer argument."""
         if key not in self.integers:
-            self.integers[key] = self.b.integer(name)
+            self.integers[key] = self.loop_ir.integer(name)
             self.out.ints.append(value)
         return self.integers[key]
 
@@ -97,15 +97,19 @@ class KernelBuilder:
         kernel may take longer than a user waits for an interrupt."""
         if self.out.weight >= LONG_STEP and not self.tiny:
             work = max(1, self.out.weight // prod(self.spec.reduced))
-            self.b.break_if_stopped(loop, (1 << max(0, (STRETCH // work).bit_length() - 1)) - 1)
+            self.loop_ir.break_if_stopped(
+                loop, (1 << max(0, (STRETCH // work).bit_length() - 1)) - 1
+            )
 
     def indices(self, flat: Var, axes: Sequence[int], name: str) -> dict[int, Var]:
         """Return the indices of some axes from the flat index of their elements."""
         coordinates: dict[int, Var] = {}
         for d in reversed(axes[1:]):
             size = self.size(d)
-            rest = self.b.let(f"{name}q{d}", call("floordiv", flat, size))
-            coordinates[d] = self.b.let(f"{name}{d}", call("sub", flat, call("mul", rest, size)))
+            rest = self.loop_ir.let(f"{name}q{d}", call("floordiv", flat, size))
+            coordinates[d] = self.loop_ir.let(
+                f"{name}{d}", call("sub", flat, call("mul", rest, size))
+            )
             flat = rest
         return {axes[0]: flat, **dict(reversed(coordinates.items()))} if axes else {}
 
@@ -179,13 +183,13 @@ class KernelBuilder:
         return converted(expression(s.text, [self.values[a] for a in s.args]), to)
 
     def statement(self, s: Statement, index: Mapping[int, Place]) -> None:
-        self.values[s.name] = self.b.let(s.name, self.value(s, index))
+        self.values[s.name] = self.loop_ir.let(s.name, self.value(s, index))
 
     def store(self, a: Access, name: str, index: Mapping[int, Place]) -> None:
         if self.stores_to_row_buffers and id(a) in self.row_buffers:
-            self.b.store(self.row_buffers[id(a)], index[self.outer], self.values[name])
+            self.loop_ir.store(self.row_buffers[id(a)], index[self.outer], self.values[name])
             return
-        self.b.store(self.buffers[id(a)], self.place(a, index), self.values[name])
+        self.loop_ir.store(self.buffers[id(a)], self.place(a, index), self.values[name])
 
     def hoist(self, phase: Phase, along: int, index: Mapping[int, Place]) -> None:
         """Assign loop-invariant values before the loop."""

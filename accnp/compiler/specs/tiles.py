@@ -32,7 +32,7 @@ def _int64_constant(k: int) -> Const:
 
 def add_tiles(builder: KernelBuilder, d: int) -> None:
     """Add a loop whose steps are tiles of a map along axis d and the inner axis."""
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     (phase,) = spec.phases
     inner = builder.along
     others = [k for k in range(builder.outer) if k != d]
@@ -42,27 +42,27 @@ def add_tiles(builder: KernelBuilder, d: int) -> None:
     out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * min(spec.inner[0], TILE_WIDTH)
     out.tiles = True
     those = transposed_loads(spec, inner, d)
-    tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
-    every = b.let("every", call("mul", deep, wide))
-    with b.loop("u", b.first, b.last) as loop:
-        o = b.let("o", call("floordiv", loop.index, every))
-        tile = b.let("v", call("sub", loop.index, call("mul", o, every)))
+    tiles = [loop_ir.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
+    every = loop_ir.let("every", call("mul", deep, wide))
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
+        o = loop_ir.let("o", call("floordiv", loop.index, every))
+        tile = loop_ir.let("v", call("sub", loop.index, call("mul", o, every)))
         (c, j), following = _tile_order(builder, tile, deep, wide)
-        rows = b.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
-        m = b.let("m", _tile_length(builder, inner, j, TILE_WIDTH))
+        rows = loop_ir.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
+        m = loop_ir.let("m", _tile_length(builder, inner, j, TILE_WIDTH))
         index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
         for a in those:
             _prefetch_tile(builder, a, {**index, d: following[0], inner: following[1]}, m)
         for a, to in zip(those, tiles, strict=True):
             _transpose_tile(builder, a, to, {**index, d: c, inner: j}, (rows, m), TILE_WIDTH)
-        end = b.let("end", affine((j, 1), (m, 1)))
+        end = loop_ir.let("end", affine((j, 1), (m, 1)))
         before = dict(builder.values)
-        with b.loop("r", _ZERO, rows) as loop:
-            turn = b.let("turn", affine((loop.index, TILE_WIDTH), (j, -1)))
+        with loop_ir.loop("r", _ZERO, rows) as loop:
+            turn = loop_ir.let("turn", affine((loop.index, TILE_WIDTH), (j, -1)))
             builder.transposed |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
             row: dict[int, Place] = {**index, d: Index(((c, 1), (loop.index, 1)))}
             builder.hoist(phase, inner, row)
-            with b.loop("q", j, end, independent=True) as steps:
+            with loop_ir.loop("q", j, end, independent=True) as steps:
                 builder.body(phase, {**row, inner: steps.index})
         builder.values = before
 
@@ -72,7 +72,7 @@ def add_row_tiles(builder: KernelBuilder, d: int) -> None:
 
     The order is that of row reductions.
     """
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     (phase,) = spec.phases
     along = builder.along
     others = [k for k in range(builder.outer) if k != d]
@@ -81,27 +81,27 @@ def add_row_tiles(builder: KernelBuilder, d: int) -> None:
     out.extent = prod([spec.outer[k] for k in others]) * count
     out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * spec.reduced[0]
     accs = [loop_type(accumulator(f.dtype, f.combine)) for f in phase.reductions]
-    totals = [b.stack("total", acc, BLOCK) for acc in accs]
+    totals = [loop_ir.stack("total", acc, BLOCK) for acc in accs]
     those = transposed_loads(spec, along, d)
-    slabs = [b.stack("slab", loop_type(a.dtype), TILE_DEPTH * BLOCK) for a in those]
-    with b.loop("u", b.first, b.last) as loop:
-        o = b.let("o", call("floordiv", loop.index, deep))
-        tile = b.let("v", call("sub", loop.index, call("mul", o, deep)))
-        c = b.let("c0", affine((tile, TILE_DEPTH)))
-        rows = b.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
+    slabs = [loop_ir.stack("slab", loop_type(a.dtype), TILE_DEPTH * BLOCK) for a in those]
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
+        o = loop_ir.let("o", call("floordiv", loop.index, deep))
+        tile = loop_ir.let("v", call("sub", loop.index, call("mul", o, deep)))
+        c = loop_ir.let("c0", affine((tile, TILE_DEPTH)))
+        rows = loop_ir.let("rows", _tile_length(builder, d, c, TILE_DEPTH))
         index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
-        with b.loop("r", _ZERO, rows) as steps:
+        with loop_ir.loop("r", _ZERO, rows) as steps:
             for total, f in zip(totals, phase.reductions, strict=True):
-                b.store(total, steps.index, initial_value(f.combine, total.dtype))
+                loop_ir.store(total, steps.index, initial_value(f.combine, total.dtype))
         before = dict(builder.values)
-        with b.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
-            m = b.let("m", _tile_length(builder, along, blocks.index, BLOCK))
+        with loop_ir.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
+            m = loop_ir.let("m", _tile_length(builder, along, blocks.index, BLOCK))
             for a, slab in zip(those, slabs, strict=True):
                 _transpose_tile(
                     builder, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK
                 )
-            with b.loop("r", _ZERO, rows) as steps:
-                turn = b.let("turn", affine((steps.index, BLOCK), (blocks.index, -1)))
+            with loop_ir.loop("r", _ZERO, rows) as steps:
+                turn = loop_ir.let("turn", affine((steps.index, BLOCK), (blocks.index, -1)))
                 builder.transposed |= {
                     id(a): (to, turn) for a, to in zip(those, slabs, strict=True)
                 }
@@ -111,16 +111,16 @@ def add_row_tiles(builder: KernelBuilder, d: int) -> None:
                 parts = reduce_block(builder, phase, row, blocks, m)
                 for total, f, part in zip(totals, phase.reductions, parts, strict=True):
                     value = combine_partials(f.combine, Load(total, steps.index), part)
-                    b.store(total, steps.index, value)
+                    loop_ir.store(total, steps.index, value)
         builder.transposed.clear()
         builder.values = before
-        with b.loop("r", _ZERO, rows) as steps:
+        with loop_ir.loop("r", _ZERO, rows) as steps:
             row = {**index, d: Index(((c, 1), (steps.index, 1)))}
             for s in spec.row_head:
                 builder.statement(s, row)
             for total, f in zip(totals, phase.reductions, strict=True):
                 value = converted(Load(total, steps.index), loop_type(f.dtype))
-                builder.values[f.name] = b.let(f.name, value)
+                builder.values[f.name] = loop_ir.let(f.name, value)
             for s in phase.row:
                 builder.statement(s, row)
             builder.stores(phase.row_stores, row)
@@ -134,23 +134,23 @@ def _tile_order(
     Groups of `TILE_GROUP` tiles along the inner axis are visited for each tile along the other
     axis.
     """
-    b, group = builder.b, _int64_constant(TILE_GROUP)
-    full = b.let("full", call("mul", deep, group))
-    g = b.let("g", call("floordiv", tile, full))
-    rest = b.let("v", call("sub", tile, call("mul", g, full)))
-    first = b.let("first", call("mul", g, group))
-    near = b.let("near", call("fmin", affine((wide, 1), (first, -1)), group))
-    x = b.let("x", call("floordiv", rest, near))
-    y = b.let("y", call("sub", rest, call("mul", x, near)))
+    loop_ir, group = builder.loop_ir, _int64_constant(TILE_GROUP)
+    full = loop_ir.let("full", call("mul", deep, group))
+    g = loop_ir.let("g", call("floordiv", tile, full))
+    rest = loop_ir.let("v", call("sub", tile, call("mul", g, full)))
+    first = loop_ir.let("first", call("mul", g, group))
+    near = loop_ir.let("near", call("fmin", affine((wide, 1), (first, -1)), group))
+    x = loop_ir.let("x", call("floordiv", rest, near))
+    y = loop_ir.let("y", call("sub", rest, call("mul", x, near)))
     here = (
-        b.let("c0", affine((x, TILE_DEPTH))),
-        b.let("j0", affine((first, TILE_WIDTH), (y, TILE_WIDTH))),
+        loop_ir.let("c0", affine((x, TILE_DEPTH))),
+        loop_ir.let("j0", affine((first, TILE_WIDTH), (y, TILE_WIDTH))),
     )
     # The next tile: the next one of the group, or the first of the group at the next deep index.
-    more = b.let("more", call("lt", affine((y, 1), constant=1), near))
+    more = loop_ir.let("more", call("lt", affine((y, 1), constant=1), near))
     c = call("select", more, here[0], affine((here[0], 1), constant=TILE_DEPTH))
     j = call("select", more, affine((here[1], 1), constant=TILE_WIDTH), affine((first, TILE_WIDTH)))
-    return here, (b.let("c1", c), b.let("j1", j))
+    return here, (loop_ir.let("c1", c), loop_ir.let("j1", j))
 
 
 def _tile_length(builder: KernelBuilder, d: int, start: Var, most: int) -> Expr:
@@ -160,14 +160,14 @@ def _tile_length(builder: KernelBuilder, d: int, start: Var, most: int) -> Expr:
 
 def _prefetch_tile(builder: KernelBuilder, a: Access, index: Mapping[int, Place], m: Var) -> None:
     """Prefetch the tile of an operand at an index."""
-    b, inner = builder.b, builder.along
-    with b.loop("k", _ZERO, m) as loop:
+    loop_ir, inner = builder.loop_ir, builder.along
+    with loop_ir.loop("k", _ZERO, m) as loop:
         begin = index[inner]
         assert isinstance(begin, Var)
         line = builder.place(a, {**index, inner: Index(((begin, 1), (loop.index, 1)))})
-        at = b.let("line", line)
+        at = loop_ir.let("line", line)
         for k in (0, TILE_DEPTH - 1):
-            b.add(Prefetch(builder.buffers[id(a)], affine((at, 1), constant=k)))
+            loop_ir.add(Prefetch(builder.buffers[id(a)], affine((at, 1), constant=k)))
 
 
 def _transpose_tile(
@@ -178,4 +178,4 @@ def _transpose_tile(
     step = builder.stride(a, builder.along)
     factor = step if isinstance(step, Var) else _int64_constant(step)
     tile = Transpose(to, width, builder.buffers[id(a)], builder.place(a, index), factor, *shape)
-    builder.b.add(tile)
+    builder.loop_ir.add(tile)

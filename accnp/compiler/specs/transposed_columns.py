@@ -44,18 +44,18 @@ def reduce_transposed_columns(
     rows: tuple[Var, Var], columns: tuple[Var | Const, Expr],
 ) -> None:  # fmt: skip
     """Add rows to the partial results of some columns, `TILE_DEPTH` columns at a time."""
-    b, inner, along = builder.b, builder.along, builder.outer
+    loop_ir, inner, along = builder.loop_ir, builder.along, builder.outer
     (phase,) = builder.spec.phases
     begin, m = columns
     plain = {f.source: f.direct for f in phase.reductions if reduces_operand_directly(f, along)}
     computed = {f.source: loop_type(f.dtype) for f in phase.reductions if f.source not in plain}
-    tiles = {x: b.stack("tile", of, TILE_DEPTH * TILE_WIDTH) for x, of in computed.items()}
-    with b.loop("c", _ZERO, m, TILE_DEPTH) as wide:
+    tiles = {x: loop_ir.stack("tile", of, TILE_DEPTH * TILE_WIDTH) for x, of in computed.items()}
+    with loop_ir.loop("c", _ZERO, m, TILE_DEPTH) as wide:
         c = wide.index
-        count = b.let("cs", _steps_within(m, c, TILE_DEPTH))
-        with b.loop("rt", *rows, TILE_WIDTH) as long:
+        count = loop_ir.let("cs", _steps_within(m, c, TILE_DEPTH))
+        with loop_ir.loop("rt", *rows, TILE_WIDTH) as long:
             rt = long.index
-            length = b.let("rows", _steps_within(rows[1], rt, TILE_WIDTH))
+            length = loop_ir.let("rows", _steps_within(rows[1], rt, TILE_WIDTH))
             if tiles:
                 _compute(builder, tiles, index, (rt, length), (plus(begin, c), count))
             for to, f in zip(sums, phase.reductions, strict=True):
@@ -66,7 +66,7 @@ def reduce_transposed_columns(
                     at = builder.place(a, {**index, along: rt, inner: _index(plus(begin, c))})
                     source, step = Address(builder.buffers[id(a)], at), _step(builder, a)
                 args = Address(to, c), source, step, length, count
-                b.add(Do(f"columns_{f.combine}", args))
+                loop_ir.add(Do(f"columns_{f.combine}", args))
 
 
 def _compute(
@@ -74,16 +74,18 @@ def _compute(
     rows: tuple[Var, Var], columns: tuple[Expr, Var],
 ) -> None:  # fmt: skip
     """Compute the reduced values of a number of rows and columns, from a row and a column on."""
-    b, inner, along = builder.b, builder.along, builder.outer
+    loop_ir, inner, along = builder.loop_ir, builder.along, builder.outer
     (phase,) = builder.spec.phases
     before = dict(builder.values)
-    with b.loop("i", _ZERO, columns[1]) as down:
+    with loop_ir.loop("i", _ZERO, columns[1]) as down:
         column = _index(plus(columns[0], down.index))
-        with b.loop("j", _ZERO, rows[1], independent=True) as steps:
+        with loop_ir.loop("j", _ZERO, rows[1], independent=True) as steps:
             row = Index(((rows[0], 1), (steps.index, 1)))
             builder.body(phase, {**index, inner: column, along: row})
             for x, tile in tiles.items():
-                b.store(tile, affine((down.index, TILE_WIDTH), (steps.index, 1)), builder.values[x])
+                loop_ir.store(
+                    tile, affine((down.index, TILE_WIDTH), (steps.index, 1)), builder.values[x]
+                )
     builder.values = before
 
 
@@ -93,25 +95,25 @@ def transposed_tiles(
     columns: tuple[Var | Const, Expr],
 ) -> Generator[tuple[Var, Var]]:  # fmt: skip
     """Loop over parts of some rows, with the operands transposed on the stack in each part."""
-    b, inner, along = builder.b, builder.along, builder.outer
+    loop_ir, inner, along = builder.loop_ir, builder.along, builder.outer
     begin, m = columns
     those = transposed_loads(builder.spec, inner, along)
-    tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
-    with b.loop("rt", *rows, TILE_DEPTH) as loop:
+    tiles = [loop_ir.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
+    with loop_ir.loop("rt", *rows, TILE_DEPTH) as loop:
         rt = loop.index
-        count = b.let("rows", _steps_within(rows[1], rt, TILE_DEPTH))
+        count = loop_ir.let("rows", _steps_within(rows[1], rt, TILE_DEPTH))
         for a, to in zip(those, tiles, strict=True):
             buffer, step = builder.buffers[id(a)], _step(builder, a)
             # The hardware prefetcher cannot track this many columns: prefetch the tiles after next.
-            with b.loop("c", _ZERO, m) as steps:
+            with loop_ir.loop("c", _ZERO, m) as steps:
                 later = {**index, along: rt, inner: _index(plus(begin, steps.index))}
-                soon = affine((b.let("line", builder.place(a, later)), 1),
+                soon = affine((loop_ir.let("line", builder.place(a, later)), 1),
                               constant=PREFETCH_BYTES // a.dtype.itemsize)  # fmt: skip
-                b.add(Prefetch(buffer, soon))
+                loop_ir.add(Prefetch(buffer, soon))
             start = builder.place(a, {**index, along: rt, inner: _index(begin)})
-            b.add(Transpose(to, TILE_WIDTH, buffer, start, step, count, m))
+            loop_ir.add(Transpose(to, TILE_WIDTH, buffer, start, step, count, m))
             builder.transposed[id(a)] = to, rt
-        yield rt, b.let("stop", affine((rt, 1), (count, 1)))
+        yield rt, loop_ir.let("stop", affine((rt, 1), (count, 1)))
 
 
 def start_tile_row(builder: KernelBuilder, first: Var, row: Var, column: Var | Const) -> None:
@@ -119,7 +121,7 @@ def start_tile_row(builder: KernelBuilder, first: Var, row: Var, column: Var | C
     turn = affine((row, TILE_WIDTH), (first, -TILE_WIDTH))
     if isinstance(column, Var):
         turn = plus(turn, affine((column, -1)))
-    at = builder.b.let("turn", turn)
+    at = builder.loop_ir.let("turn", turn)
     builder.transposed = {k: (to, at) for k, (to, _) in builder.transposed.items()}
 
 

@@ -54,7 +54,7 @@ _ZERO = Const(0, I8)
 
 def add_transposed_rows(builder: KernelBuilder, d: int) -> None:
     """Add a loop whose steps reduce a tile of rows that are adjacent in memory along axis d."""
-    spec, b, out = builder.spec, builder.b, builder.out
+    spec, loop_ir, out = builder.spec, builder.loop_ir, builder.out
     chain, size, width = transposed_rows_shape(spec, d)
     others = [k for k in range(builder.outer) if k not in chain]
     tiles = -(-size // width)
@@ -64,22 +64,22 @@ def add_transposed_rows(builder: KernelBuilder, d: int) -> None:
     out.extent = prod(spec.outer) // size * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(size, width)
     reducer = _TransposedRows(builder, d)
-    with b.loop("u", b.first, b.last) as loop:
-        o = b.let("o", call("floordiv", loop.index, count))
-        j0 = b.let("j0", call("mul", call("sub", loop.index, call("mul", o, count)), broad))
-        m = b.let("m", call("fmin", affine((flat, 1), (j0, -1)), broad))
+    with loop_ir.loop("u", loop_ir.first, loop_ir.last) as loop:
+        o = loop_ir.let("o", call("floordiv", loop.index, count))
+        j0 = loop_ir.let("j0", call("mul", call("sub", loop.index, call("mul", o, count)), broad))
+        m = loop_ir.let("m", call("fmin", affine((flat, 1), (j0, -1)), broad))
         index: dict[int, Place] = {**builder.indices(o, others, "o")} if others else {}
         for s in spec.row_head:
             builder.statement(s, index)
         reducer.begin_tile(index, j0, m)
-        with b.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
+        with loop_ir.loop("b", _ZERO, builder.total(), BLOCK) as blocks:
             more = call("fmin", affine((blocks.index, 1), constant=BLOCK), builder.total())
-            reducer.add_block(blocks.index, b.let("stop", more))
+            reducer.add_block(blocks.index, loop_ir.let("stop", more))
         if len(chain) == 1:
-            with b.loop("j", _ZERO, m, independent=reducer.has_adjacent_results()) as steps:
+            with loop_ir.loop("j", _ZERO, m, independent=reducer.has_adjacent_results()) as steps:
                 reducer.store_results(steps.index, {d: Index(((j0, 1), (steps.index, 1)))})
         else:
-            end = b.let("end", affine((j0, 1), (m, 1)))
+            end = loop_ir.let("end", affine((j0, 1), (m, 1)))
             with loop_over_range(builder, j0, end, chain[::-1], reducer.has_adjacent_results()) as (
                 here,
                 at,
@@ -93,16 +93,16 @@ class _TransposedRows:
     def __init__(self, builder: KernelBuilder, d: int) -> None:
         self.builder, self.d = builder, d
         (self.phase,) = builder.spec.phases
-        b, reductions = builder.b, self.phase.reductions
+        loop_ir, reductions = builder.loop_ir, self.phase.reductions
         self.lane_count = COMBINES[reductions[0].combine].lanes
         self.direct = all(reduces_operand_directly(f, d) for f in reductions)
         accs = [loop_type(accumulator(f.dtype, f.combine)) for f in reductions]
-        self.totals = [b.stack("total", acc, BLOCK) for acc in accs]
+        self.totals = [loop_ir.stack("total", acc, BLOCK) for acc in accs]
         length = BLOCK if self.direct else self.lane_count * TILE_WIDTH
-        self.sums = [b.stack("sums", loop_type(f.dtype), length) for f in reductions]
+        self.sums = [loop_ir.stack("sums", loop_type(f.dtype), length) for f in reductions]
         self.tables: dict[tuple[int, ...], Buffer] = {}
         self.index: Mapping[int, Place] = {}
-        self.j0 = self.m = b.first
+        self.j0 = self.m = loop_ir.first
 
     def begin_tile(self, index: Mapping[int, Place], j0: Var, m: Var) -> None:
         """Start a tile of m rows from j0 on."""
@@ -111,15 +111,15 @@ class _TransposedRows:
 
     def fill(self, buffers: list[Buffer], at: Const | Var) -> None:
         """Assign the initial values of the reductions."""
-        b = self.builder.b
-        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+        loop_ir = self.builder.loop_ir
+        with loop_ir.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.reductions, strict=True):
                 value = initial_value(f.combine, buffer.dtype)
-                b.store(buffer, _add_index(at, steps.index), value)
+                loop_ir.store(buffer, _add_index(at, steps.index), value)
 
     def add_block(self, begin: Var, stop: Var) -> None:
         """Add begin..stop of the reduced indices to the totals."""
-        b = self.builder.b
+        loop_ir = self.builder.loop_ir
         if len(self.builder.spec.reduced) > 1:
             self.prefetch_block(begin, stop)
         if self.direct:
@@ -129,41 +129,43 @@ class _TransposedRows:
         for part, f in zip(self.sums, self.phase.reductions, strict=True):
             if is_product(f):
                 self.redo_products(part, f, begin, stop)
-        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+        with loop_ir.loop("j", _ZERO, self.m, independent=True) as steps:
             j = steps.index
             for total, part, f in zip(self.totals, self.sums, self.phase.reductions, strict=True):
                 more = converted(Load(part, j), total.dtype)
-                b.store(total, j, combine_partials(f.combine, Load(total, j), more))
+                loop_ir.store(total, j, combine_partials(f.combine, Load(total, j), more))
 
     def redo_products(self, part: Buffer, f: RowReduction, begin: Var, stop: Var) -> None:
         """Reduce again the rows whose product is not a normal number, unless it is 0 because an
         element is: groups of them are copied along memory and reduced as contiguous rows."""
-        b, m = self.builder.b, self.m
-        left = b.stack("left", part.dtype, BLOCK)
-        slab = b.stack("slab", part.dtype, TILE_DEPTH * BLOCK)
+        loop_ir, m = self.builder.loop_ir, self.m
+        left = loop_ir.stack("left", part.dtype, BLOCK)
+        slab = loop_ir.stack("slab", part.dtype, TILE_DEPTH * BLOCK)
         zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)
-        with b.when(_has_not_normal(part, _ZERO, m)):
-            with b.loop("j", _ZERO, m, independent=True) as steps:
-                b.store(left, steps.index, one)
+        with loop_ir.when(_has_not_normal(part, _ZERO, m)):
+            with loop_ir.loop("j", _ZERO, m, independent=True) as steps:
+                loop_ir.store(left, steps.index, one)
             with self.elements(begin, stop, (_ZERO, m)) as (_, j):
                 is_zero = call("eq", self.builder.values[f.source], zero)
-                b.store(left, j, call("select", is_zero, zero, Load(left, j)))
-            with b.loop("j", _ZERO, m, independent=True) as steps:
+                loop_ir.store(left, j, call("select", is_zero, zero, Load(left, j)))
+            with loop_ir.loop("j", _ZERO, m, independent=True) as steps:
                 j = steps.index
                 zeros = [call("eq", Load(x, j), zero) for x in (part, left)]
-                b.store(left, j, call("select", call("and", *zeros), one, Load(part, j)))
-            with b.loop("k", _ZERO, m, REDONE_ROWS) as loop:
+                loop_ir.store(left, j, call("select", call("and", *zeros), one, Load(part, j)))
+            with loop_ir.loop("k", _ZERO, m, REDONE_ROWS) as loop:
                 k = loop.index
-                last = b.let("last", call("fmin", affine((k, 1), constant=REDONE_ROWS), m))
-                with b.when(_has_not_normal(left, k, affine((last, 1), (k, -1)))):
+                last = loop_ir.let("last", call("fmin", affine((k, 1), constant=REDONE_ROWS), m))
+                with loop_ir.when(_has_not_normal(left, k, affine((last, 1), (k, -1)))):
                     with self.elements(begin, stop, (k, last)) as (r, j):
                         at = affine((j, PITCH), (k, -PITCH), (r, 1), (begin, -1))
-                        b.store(slab, at, self.builder.values[f.source])
-                    with b.loop("j", k, last) as steps:
-                        at = b.let("p", affine((steps.index, PITCH), (k, -PITCH)))
+                        loop_ir.store(slab, at, self.builder.values[f.source])
+                    with loop_ir.loop("j", k, last) as steps:
+                        at = loop_ir.let("p", affine((steps.index, PITCH), (k, -PITCH)))
                         rows = affine((stop, 1), (begin, -1))
-                        b.store(
-                            part, steps.index, b.reduce_elements("again", f.combine, slab, at, rows)
+                        loop_ir.store(
+                            part,
+                            steps.index,
+                            loop_ir.reduce_elements("again", f.combine, slab, at, rows),
                         )
 
     @contextmanager
@@ -172,11 +174,11 @@ class _TransposedRows:
     ) -> Generator[tuple[Var, Var]]:
         """Do the statements inside for the elements of some columns of a block of rows, whose
         values are known there; gives the index of the row and the column."""
-        builder, b = self.builder, self.builder.b
+        builder, loop_ir = self.builder, self.builder.loop_ir
         before = dict(builder.values)
-        with b.loop("r", begin, stop) as rows:
+        with loop_ir.loop("r", begin, stop) as rows:
             index: dict[int, Place] = {**self.index, **builder.reduced_indices(rows.index)}
-            with b.loop("j", *columns) as steps:
+            with loop_ir.loop("j", *columns) as steps:
                 at = Index(((self.j0, 1), (steps.index, 1)))
                 for s in self.phase.full:
                     builder.statement(s, {**index, self.d: at})
@@ -188,7 +190,7 @@ class _TransposedRows:
         builder, here = self.builder, {**self.index, **index}
         for total, f in zip(self.totals, self.phase.reductions, strict=True):
             value = converted(Load(total, j), loop_type(f.dtype))
-            builder.values[f.name] = builder.b.let(f.name, value)
+            builder.values[f.name] = builder.loop_ir.let(f.name, value)
         for s in self.phase.row:
             builder.statement(s, here)
         builder.stores(self.phase.row_stores, here)
@@ -203,91 +205,93 @@ class _TransposedRows:
     def prefetch_block(self, begin: Var, stop: Var) -> None:
         """Prefetch a block of rows in the order of memory, since the loop over several reduced axes
         goes in another order."""
-        builder, b = self.builder, self.builder.b
+        builder, loop_ir = self.builder, self.builder.loop_ir
         first = builder.reduced_axes[0]
         size = builder.integer("inner_size", "inner_size", prod(builder.spec.reduced[1:]))
-        low = b.let("low", call("floordiv", begin, size))
-        last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), size))
+        low = loop_ir.let("low", call("floordiv", begin, size))
+        last = loop_ir.let("last", call("floordiv", affine((stop, 1), constant=-1), size))
         for a in self.loads():
             index = {**self.index, self.d: self.j0}
             with ExitStack() as loops:
                 for k in sorted(builder.reduced_axes, key=lambda k: -a.strides[k]):
                     outermost = low, affine((last, 1), constant=1)
                     limits = outermost if k == first else (_ZERO, builder.size(k))
-                    index[k] = loops.enter_context(b.loop(f"x{k}", *limits)).index
+                    index[k] = loops.enter_context(loop_ir.loop(f"x{k}", *limits)).index
                 self.prefetch(a, index)
 
     def prefetch(self, a: Access, index: Mapping[int, Place]) -> None:
         """Prefetch a part of a row of an operand, from an index on."""
-        builder, b = self.builder, self.builder.b
-        with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
+        builder, loop_ir = self.builder, self.builder.loop_ir
+        with loop_ir.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
             at = _shift_place(index[self.d], steps.index)
-            b.add(Prefetch(builder.buffers[id(a)], builder.place(a, {**index, self.d: at})))
+            loop_ir.add(Prefetch(builder.buffers[id(a)], builder.place(a, {**index, self.d: at})))
 
     # --- rows in memory ---
 
     def reduce_stored_rows(self, begin: Var, stop: Var) -> None:
         """Reduce a block of rows from their own memory, with the lanes in registers."""
-        builder, b = self.builder, self.builder.b
+        builder, loop_ir = self.builder, self.builder.loop_ir
         tables: dict[tuple[int, ...], Buffer] = {}
-        rows = b.let("rows", affine((stop, 1), (begin, -1)))
+        rows = loop_ir.let("rows", affine((stop, 1), (begin, -1)))
         for part, f in zip(self.sums, self.phase.reductions, strict=True):
             a = f.direct
             assert a is not None
             steps = tuple([a.strides[k] for k in builder.reduced_axes])
             if steps not in tables:
                 if steps not in self.tables:
-                    self.tables[steps] = b.stack("places", I8, BLOCK)
+                    self.tables[steps] = loop_ir.stack("places", I8, BLOCK)
                 tables[steps] = self.tables[steps]
                 with loop_over_range(builder, begin, stop, builder.reduced_axes) as (index, at):
-                    b.store(tables[steps], at, builder.place(a, index))
+                    loop_ir.store(tables[steps], at, builder.place(a, index))
             start = builder.place(a, {**self.index, self.d: self.j0})
             memory = builder.buffers[id(a)], start, tables[steps]
-            b.add(ReduceColumns(part, f.combine, *memory, rows, self.m))
+            loop_ir.add(ReduceColumns(part, f.combine, *memory, rows, self.m))
 
     # --- computed rows ---
 
     def reduce_computed_rows(self, begin: Var, stop: Var) -> None:
         """Reduce a block of computed rows; each lane is a row of the memory on the stack."""
-        b, many = self.builder.b, self.lane_count
-        with b.loop("l", _ZERO, Const(many, I8)) as lane:
-            self.fill(self.sums, b.let("p", affine((lane.index, TILE_WIDTH))))
+        loop_ir, many = self.builder.loop_ir, self.lane_count
+        with loop_ir.loop("l", _ZERO, Const(many, I8)) as lane:
+            self.fill(self.sums, loop_ir.let("p", affine((lane.index, TILE_WIDTH))))
         rest = self.add_row_groups(begin, stop, GROUP, 0)
         # The rest of a block, two rows at a time, then one. Short reductions consist only of this,
         # and prefetch their rows, because the hardware prefetcher does not recognize the pattern.
         last = self.add_row_groups(rest, stop, 2, PREFETCH_ROWS)
-        with b.loop("r", last, stop) as rows:
-            k = b.let("k", affine((rows.index, 1), (last, -1)))
+        with loop_ir.loop("r", last, stop) as rows:
+            k = loop_ir.let("k", affine((rows.index, 1), (last, -1)))
             turns = call("mul", call("floordiv", k, Const(many, I8)), Const(many, I8))
-            lane = b.let("l", call("sub", k, turns))
-            self.add_rows(rows.index, b.let("p", affine((lane, TILE_WIDTH))), 1, PREFETCH_ROWS)
-        with b.loop("level", _ZERO, Const(many.bit_length() - 1, I8)) as levels:
+            lane = loop_ir.let("l", call("sub", k, turns))
+            self.add_rows(
+                rows.index, loop_ir.let("p", affine((lane, TILE_WIDTH))), 1, PREFETCH_ROWS
+            )
+        with loop_ir.loop("level", _ZERO, Const(many.bit_length() - 1, I8)) as levels:
             half = levels.carry("half", Const(many // 2, I8))
             self.halve_lanes(half)
             levels.follow(half, call("floordiv", half, Const(2, I8)))
 
     def add_row_groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
         """Add n rows at a time to each lane while there are enough; return the next row."""
-        b, many = self.builder.b, self.lane_count
+        loop_ir, many = self.builder.loop_ir, self.lane_count
         size = Const(n * many, I8)
         whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
-        rest = b.let("rest", call("add", begin, call("mul", whole, size)))
-        with b.loop("g", begin, rest, n * many) as group:
+        rest = loop_ir.let("rest", call("add", begin, call("mul", whole, size)))
+        with loop_ir.loop("g", begin, rest, n * many) as group:
             end = affine((group.index, 1), constant=many)
-            with b.loop("r", group.index, end) as rows:
-                p = b.let("p", affine((rows.index, TILE_WIDTH), (group.index, -TILE_WIDTH)))
+            with loop_ir.loop("r", group.index, end) as rows:
+                p = loop_ir.let("p", affine((rows.index, TILE_WIDTH), (group.index, -TILE_WIDTH)))
                 self.add_rows(rows.index, p, n, ahead)
         return rest
 
     def add_rows(self, r: Var, p: Var, n: int, ahead: int) -> None:
         """Add n rows, at distances of the number of lanes, to the lane that begins at p."""
-        builder, b = self.builder, self.builder.b
+        builder, loop_ir = self.builder, self.builder.loop_ir
         before, full = builder.values, self.phase.full
         still = [s for s in full if s.access and not s.args and not s.access.strides[self.d]]
         values: list[dict[str, Expr]] = []
         indices: list[dict[int, Place]] = []
         for k in range(n):
-            row = b.let("row", affine((r, 1), constant=k * self.lane_count)) if k else r
+            row = loop_ir.let("row", affine((r, 1), constant=k * self.lane_count)) if k else r
             index: dict[int, Place] = {**self.index, **builder.reduced_indices(row)}
             for a in self.loads() if ahead and len(builder.spec.reduced) == 1 else ():
                 if a.strides[self.d]:
@@ -298,7 +302,7 @@ class _TransposedRows:
                 builder.statement(s, index)
             values.append(builder.values)
             indices.append(index)
-        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+        with loop_ir.loop("j", _ZERO, self.m, independent=True) as steps:
             at = Index(((self.j0, 1), (steps.index, 1)))
             for builder.values, index in zip(values, indices, strict=True):
                 for s in full:
@@ -309,17 +313,17 @@ class _TransposedRows:
                 value: Expr = Load(part, place)
                 for row_values in values:
                     value = _combine_in_lane(f, value, row_values[f.source])
-                b.store(part, place, value)
+                loop_ir.store(part, place, value)
         builder.values = before
 
     def halve_lanes(self, half: Var) -> None:
         """Add the second half of the lanes to the first half."""
-        b = self.builder.b
-        with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
+        loop_ir = self.builder.loop_ir
+        with loop_ir.loop("l", _ZERO, half) as lane, loop_ir.loop("j", _ZERO, self.m) as steps:
             to = affine((lane.index, TILE_WIDTH), (steps.index, 1))
             other = affine((lane.index, TILE_WIDTH), (half, TILE_WIDTH), (steps.index, 1))
             for part, f in zip(self.sums, self.phase.reductions, strict=True):
-                b.store(part, to, _combine_in_lane(f, Load(part, to), Load(part, other)))
+                loop_ir.store(part, to, _combine_in_lane(f, Load(part, to), Load(part, other)))
 
 
 def _has_not_normal(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:

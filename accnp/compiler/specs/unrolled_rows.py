@@ -57,10 +57,10 @@ def _loop_over_rows(builder: KernelBuilder, independent: bool) -> Generator[dict
     Several outer axes are looped over in runs along the last one: with a division for each row, the
     loop could not become vector code.
     """
-    b = builder.b
+    loop_ir = builder.loop_ir
     *others, along = range(builder.outer)
     if not others:
-        with b.loop("o", b.first, b.last, independent=independent) as loop:
+        with loop_ir.loop("o", loop_ir.first, loop_ir.last, independent=independent) as loop:
             yield {along: loop.index}
         return
     if builder.tiny:
@@ -68,14 +68,16 @@ def _loop_over_rows(builder: KernelBuilder, independent: bool) -> Generator[dict
             yield index
         return
     size = builder.size(along)
-    last = b.let("last", call("floordiv", affine((b.last, 1), constant=-1), size))
-    with b.loop("run", call("floordiv", b.first, size), affine((last, 1), constant=1)) as runs:
-        run = b.let("run", call("mul", runs.index, size))
-        begin = b.let("begin", call("fmax", run, b.first))
-        end = b.let("end", call("fmin", affine((run, 1), (size, 1)), b.last))
+    last = loop_ir.let("last", call("floordiv", affine((loop_ir.last, 1), constant=-1), size))
+    with loop_ir.loop(
+        "run", call("floordiv", loop_ir.first, size), affine((last, 1), constant=1)
+    ) as runs:
+        run = loop_ir.let("run", call("mul", runs.index, size))
+        begin = loop_ir.let("begin", call("fmax", run, loop_ir.first))
+        end = loop_ir.let("end", call("fmin", affine((run, 1), (size, 1)), loop_ir.last))
         index = builder.indices(runs.index, others, "o")
         first, stop = (affine((x, 1), (run, -1)) for x in (begin, end))
-        with b.loop("o", first, stop, independent=independent) as loop:
+        with loop_ir.loop("o", first, stop, independent=independent) as loop:
             yield {**index, along: loop.index}
 
 
@@ -92,10 +94,10 @@ def _add_pass(
         builder.body(phase, index)
         pairs = zip(phase.reductions, starts, strict=True)
         return [combine_partials(f.combine, x, builder.values[f.source]) for f, x in pairs]
-    b, spec, (axis, *others) = builder.b, builder.spec, axes
+    loop_ir, spec, (axis, *others) = builder.loop_ir, builder.spec, axes
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     before = dict(builder.values)
-    with b.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
+    with loop_ir.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
         accs = [loop.carry(f.name, x) for f, x in zip(phase.reductions, starts, strict=True)]
         values = _add_pass(builder, phase, {**index, axis: loop.index}, others, accs)
         results = [loop.follow(acc, x) for acc, x in zip(accs, values, strict=True)]
