@@ -5,8 +5,8 @@ the extent of its range, and the partial results of a reduction in chunks. Sizes
 strides are constants only if they are 0 or 1, so that one kernel serves all shapes of a layout.
 Short axes are the exception: their sizes are constants.
 
-`statements.py` builds the arguments and statements of all kernels. Each loop form has one file with
-one function that adds its loops. The passes in `compiler/passes` then optimize the kernel.
+`kernel_builder.py` builds the arguments and statements of all kernels. Each loop form has one file
+with one function that adds its loops. The passes in `compiler/passes` then optimize the kernel.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
 from accnp.compiler.specs.columns import add_columns, add_unrolled_columns
+from accnp.compiler.specs.kernel_builder import KernelBuilder
 from accnp.compiler.specs.maps import add_map
 from accnp.compiler.specs.row_gathers import add_row_gathers
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short_axes import has_short_axis, is_row_gather
-from accnp.compiler.specs.statements import KernelBuilder
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec

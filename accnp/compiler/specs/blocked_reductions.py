@@ -12,8 +12,8 @@ from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number
 from accnp.compiler.loops.operators import computed
 from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.compiler.specs.loop_nests import loop_over_range
-from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.ir.kernel import BLOCK, Phase
 from accnp.ir.op import COMBINES
 

@@ -14,8 +14,8 @@ from accnp.compiler.loops.builder import Builder, affine
 from accnp.compiler.loops.ir import Address, Buffer, Call, Callee, Const, Expr, Let, Run, Var
 from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.numba.source import numba_source
+from accnp.compiler.specs.kernel_builder import loop_type
 from accnp.compiler.specs.launches import as_callee
-from accnp.compiler.specs.statements import loop_type
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.kernel import Access
 

@@ -10,7 +10,7 @@ from accnp.compiler.loops.ir import Buffer, Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.blocked_reductions import reduce_range
-from accnp.compiler.specs.statements import KernelBuilder, loop_type
+from accnp.compiler.specs.kernel_builder import KernelBuilder, loop_type
 from accnp.ir.kernel import CHUNK
 
 __all__ = ["add_chunks"]

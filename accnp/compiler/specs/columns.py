@@ -16,6 +16,7 @@ from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.compiler.specs.layouts import (
     TILE_WIDTH,
     is_contiguous_reduction,
@@ -23,7 +24,6 @@ from accnp.compiler.specs.layouts import (
     transposed_axis,
 )
 from accnp.compiler.specs.short_axes import CALL_COST, LANES, columns_fit_vector
-from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent, loop_type
 from accnp.compiler.specs.transposed_columns import (
     reduce_transposed_columns,
     start_tile_row,

@@ -29,9 +29,9 @@ from accnp.compiler.specs.grid_reductions import (
     multiplies_stored_values,
     separate_stores,
 )
+from accnp.compiler.specs.kernel_builder import KernelBuilder
 from accnp.compiler.specs.layouts import transposed_axis
 from accnp.compiler.specs.short_axes import has_short_axis
-from accnp.compiler.specs.statements import KernelBuilder
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated, Room
 from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Phase

@@ -10,7 +10,7 @@ from math import prod
 from accnp.compiler.loops.builder import Loop
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import KernelBuilder, Place, are_adjacent
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, are_adjacent
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_grid_map", "start_axis_loops"]

@@ -17,7 +17,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition, is_product
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
 from accnp.compiler.specs.grid_maps import start_axis_loops
-from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Phase
 
 __all__ = [

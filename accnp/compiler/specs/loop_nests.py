@@ -9,7 +9,7 @@ from math import prod
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Index, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import KernelBuilder, Place
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place
 
 __all__ = ["loop_over_axes", "loop_over_range"]
 

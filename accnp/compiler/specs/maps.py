@@ -6,8 +6,8 @@ from math import prod
 
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.kernel_builder import KernelBuilder, are_adjacent
 from accnp.compiler.specs.layouts import MIN_TILED_LENGTH, transposed_axis
-from accnp.compiler.specs.statements import KernelBuilder, are_adjacent
 from accnp.compiler.specs.tiles import add_tiles
 from accnp.ir.kernel import Phase
 

@@ -13,8 +13,8 @@ from math import prod
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
+from accnp.compiler.specs.kernel_builder import KernelBuilder, loop_type
 from accnp.compiler.specs.short_axes import fits_permute, gather_loads, row_invariants
-from accnp.compiler.specs.statements import KernelBuilder, loop_type
 from accnp.forks import imported
 from accnp.ir.kernel import BLOCK, Statement
 

@@ -14,8 +14,8 @@ from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.blocked_reductions import reduce_range
+from accnp.compiler.specs.kernel_builder import KernelBuilder, are_adjacent, loop_type
 from accnp.compiler.specs.layouts import LINE, supports_transposed_rows, transposed_axis
-from accnp.compiler.specs.statements import KernelBuilder, are_adjacent, loop_type
 from accnp.compiler.specs.tiles import add_row_tiles
 from accnp.compiler.specs.transposed_rows import add_transposed_rows
 from accnp.ir.kernel import Phase

@@ -16,8 +16,8 @@ from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Prefetch, 
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value, reduce_block
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, loop_type
 from accnp.compiler.specs.layouts import TILE_DEPTH, TILE_WIDTH, transposed_loads
-from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, Access
 
 __all__ = ["add_row_tiles", "add_tiles"]

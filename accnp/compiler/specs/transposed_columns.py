@@ -23,6 +23,7 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, loop_type
 from accnp.compiler.specs.layouts import (
     LINE,
     TILE_DEPTH,
@@ -30,7 +31,6 @@ from accnp.compiler.specs.layouts import (
     reduces_operand_directly,
     transposed_loads,
 )
-from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import Access
 
 __all__ = ["reduce_transposed_columns", "start_tile_row", "transposed_tiles"]

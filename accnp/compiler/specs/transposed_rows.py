@@ -29,6 +29,7 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, is_product
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.kernel_builder import KernelBuilder, Place, loop_type
 from accnp.compiler.specs.layouts import (
     LINE,
     TILE_DEPTH,
@@ -37,7 +38,6 @@ from accnp.compiler.specs.layouts import (
     transposed_rows_shape,
 )
 from accnp.compiler.specs.loop_nests import loop_over_range
-from accnp.compiler.specs.statements import KernelBuilder, Place, loop_type
 from accnp.ir.kernel import BLOCK, Access, RowReduction
 from accnp.ir.op import COMBINES
 

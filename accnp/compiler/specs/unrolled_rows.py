@@ -16,9 +16,9 @@ from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.kernel_builder import KernelBuilder, loop_type
 from accnp.compiler.specs.loop_nests import loop_over_axes
 from accnp.compiler.specs.short_axes import LANES
-from accnp.compiler.specs.statements import KernelBuilder, loop_type
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_unrolled_rows"]
