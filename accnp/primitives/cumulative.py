@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import OPS, Lowering, o
 from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wrong_dtype
-from accnp.primitives.prefix import Combine, prefixes
+from accnp.primitives.prefix import AssociativeFunction, prefixes
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _declare_reduction(
     _declare(name, _make_prefixes(ufunc, name[3:]), dtypes, jvp, transpose, float0=False)
 
 
-def _prefix_jvp(combine: Combine) -> Callable[..., Node]:
+def _prefix_jvp(combine: AssociativeFunction) -> Callable[..., Node]:
     """Return the JVP rule of a cumulative reduction: prefixes of pairs (value, tangent)."""
 
     def rule(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
@@ -137,7 +137,7 @@ def _prefix_jvp(combine: Combine) -> Callable[..., Node]:
     return rule
 
 
-def _combine_pairs(op: str) -> Combine:
+def _combine_pairs(op: str) -> AssociativeFunction:
     """Return a function that applies a binary op to pairs (value, tangent)."""
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:

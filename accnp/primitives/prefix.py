@@ -12,12 +12,14 @@ from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
 
-__all__ = ["Combine", "prefixes", "slice_axis"]
+__all__ = ["AssociativeFunction", "prefixes", "slice_axis"]
 
-Combine = Callable[[list[Node], list[Node]], list[Node]]
+AssociativeFunction = Callable[[list[Node], list[Node]], list[Node]]
 
 
-def prefixes(combine: Combine, xs: Sequence[Node], axis: int, reverse: bool = False) -> list[Node]:
+def prefixes(
+    combine: AssociativeFunction, xs: Sequence[Node], axis: int, reverse: bool = False
+) -> list[Node]:
     """Combine neighbors, compute the prefixes of the pairs, and fill in the elements in between.
 
     Source: Blelloch, Prefix sums and their applications (1990), section 1.4.
@@ -28,7 +30,7 @@ def prefixes(combine: Combine, xs: Sequence[Node], axis: int, reverse: bool = Fa
     return [o.rev(x, dimensions=(axis,)) for x in out] if reverse else out
 
 
-def _forward(combine: Combine, xs: list[Node], axis: int) -> list[Node]:
+def _forward(combine: AssociativeFunction, xs: list[Node], axis: int) -> list[Node]:
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs

@@ -155,14 +155,16 @@ def _reduce(case: Case) -> Way:
     (own,) = case.entries
     axes = case.params["axes"]
     over = tuple([n for d in axes for n in own[d]])
-    of = COMBINES[case.op.combine] if case.op.combine else None
+    combine = COMBINES[case.op.combine] if case.op.combine else None
     is_bool = case.avals[0].dtype.kind == "b"
-    combine = "" if of is None else of.collective_of_bools if is_bool else of.collective
+    collective = (
+        "" if combine is None else combine.collective_of_bools if is_bool else combine.collective
+    )
     remaining = [e for d, e in enumerate(own) if d not in axes]
-    if over and not combine:  # products
+    if over and not collective:  # products
         own = [() if d in axes else e for d, e in enumerate(own)]
         over = ()
-    return Way([own], [remaining], case.params, combine if over else "", over)
+    return Way([own], [remaining], case.params, collective if over else "", over)
 
 
 _KINDS: dict[str, Rule] = {"map": _map, "reduce": _reduce}

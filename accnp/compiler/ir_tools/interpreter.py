@@ -110,29 +110,29 @@ def run(
         _Machine(memory, {**values}, kernels or {}, kernel.threads).block(kernel.body)
 
 
-def _combine(combine: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _combine(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return one step of a reduction for each element of two arrays."""
-    operation = COMBINES[combine]
-    if operation.order:
-        later = y > x if operation.order == ">" else y < x
+    combine = COMBINES[name]
+    if combine.order:
+        later = y > x if combine.order == ">" else y < x
         return np.where(later | (y != y), y, x)
-    return operation.reference(x, y)
+    return combine.reference(x, y)
 
 
-def reduce_in_order(combine: str, values: np.ndarray) -> np.generic:
+def reduce_in_order(name: str, values: np.ndarray) -> np.generic:
     """Return the reduction of values in the order that the IR specifies."""
-    n = COMBINES[combine].lanes
+    n = COMBINES[name].lanes
     rows = -(-len(values) // n)
     of = dtype_of(values.dtype)
     assert of is not None
-    padded = np.full(rows * n, identity(combine, of), values.dtype)
+    padded = np.full(rows * n, identity(name, of), values.dtype)
     padded[: len(values)] = values
-    lanes = np.full(n, identity(combine, of), values.dtype)
+    lanes = np.full(n, identity(name, of), values.dtype)
     for row in padded.reshape(rows, n):
-        lanes = _combine(combine, lanes, row).astype(values.dtype)
+        lanes = _combine(name, lanes, row).astype(values.dtype)
     while len(lanes) > 1:
         half = len(lanes) // 2
-        lanes = _combine(combine, lanes[:half], lanes[half:]).astype(values.dtype)
+        lanes = _combine(name, lanes[:half], lanes[half:]).astype(values.dtype)
     return lanes[0]
 
 

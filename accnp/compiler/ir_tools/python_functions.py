@@ -245,11 +245,11 @@ def _transpose(
             to[r * ldt + c] = source[r + c * lds]
 
 
-def _columns(combine: Callable[[Number, Number], Number]) -> Callable[..., None]:
+def _columns(function: Callable[[Number, Number], Number]) -> Callable[..., None]:
     def call(sums: Pointer, source: Pointer, step: Integer, rows: Integer, wide: Integer) -> None:
         for c in range(int(wide)):
             for r in range(int(rows)):
-                sums[c] = combine(sums[c], source[r + c * step])
+                sums[c] = function(sums[c], source[r + c * step])
 
     return call
 
@@ -268,10 +268,12 @@ def _strip_reduction(block: Callable[[Pointer, Integer], Number]) -> Callable[..
 def _block(combine: Combine) -> Callable[[Pointer, Integer], Number]:
     def call(a: Pointer, n: Integer) -> Number:
         a = a[: int(n)]
-        operation = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
+        combine_of_type = (
+            COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
+        )
         with np.errstate(all="ignore"):
-            start = a.dtype.type(operation.identity(a.dtype))
-            reference = typing.cast("np.ufunc", operation.reference)
+            start = a.dtype.type(combine_of_type.identity(a.dtype))
+            reference = typing.cast("np.ufunc", combine_of_type.reference)
             return _as_scalar(np.asarray(reference.reduce(a, initial=start)).astype(a.dtype))
 
     return call

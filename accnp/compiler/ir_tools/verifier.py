@@ -107,9 +107,9 @@ class VerificationError(ValueError):
         self.statement: Stmt | None = None
 
 
-def _is_defined(combine: str, of: DType) -> bool:
-    operation = COMBINES.get(combine)
-    return operation is not None and (of.kind != "float" or "f" in operation.kinds)
+def _is_defined(name: str, of: DType) -> bool:
+    combine = COMBINES.get(name)
+    return combine is not None and (of.kind != "float" or "f" in combine.kinds)
 
 
 def verify(kernel: Kernel) -> None:

@@ -233,10 +233,10 @@ def has_vector_form(name: str, of: DType) -> bool:
     return not (of.size == 8 and of.kind in ("int", "uint") and divides)
 
 
-def identity(combine: str, of: DType) -> bool | int | float:
+def identity(name: str, of: DType) -> bool | int | float:
     """Return the identity element of a reduction, which is its initial value."""
-    operation = COMBINES[combine]
-    if of.kind == "bool" and operation.of_bools:
-        operation = COMBINES[operation.of_bools]
+    combine = COMBINES[name]
+    if of.kind == "bool" and combine.of_bools:
+        combine = COMBINES[combine.of_bools]
     of_type = {"bool": bool, "float": float}.get(of.kind, int)
-    return of_type(operation.identity(of.numpy))
+    return of_type(combine.identity(of.numpy))

@@ -243,9 +243,9 @@ def _numba_type(t: Type) -> types.Type:
     return NUMBA_TYPES[t.token]
 
 
-def _can_reduce(combine: str, of: DType) -> bool:
+def _can_reduce(name: str, of: DType) -> bool:
     """Return whether kernels can reduce numbers of a type with a function."""
-    return of.kind != "float" or "f" in COMBINES[combine].kinds
+    return of.kind != "float" or "f" in COMBINES[name].kinds
 
 
 def _declare_strip_reduction(combine: str) -> None:

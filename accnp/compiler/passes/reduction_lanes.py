@@ -17,21 +17,21 @@ from accnp.ir.op import COMBINES
 __all__ = ["combine_lanes", "initial_value"]
 
 
-def initial_value(combine: str, of: DType) -> Expr:
+def initial_value(name: str, of: DType) -> Expr:
     """Return the value with which a lane starts."""
     if of.kind == "complex":
-        return Cast(initial_value(combine, part_of(of)), of)
+        return Cast(initial_value(name, part_of(of)), of)
     kind = F4 if of.kind == "half" else of
-    start = Const(identity(combine, kind), kind)
+    start = Const(identity(name, kind), kind)
     return start if kind == of else Cast(start, of)
 
 
-def combine_lanes(combine: str, x: Expr, y: Expr) -> Expr:
+def combine_lanes(name: str, x: Expr, y: Expr) -> Expr:
     """Return the combination of a lane and an element, or of two lanes."""
     of = number_type(x)
-    reduction = COMBINES[combine]
+    combine = COMBINES[name]
     if of.kind == "complex":
-        return computed(reduction.function, x, y)
+        return computed(combine.function, x, y)
     if of.kind == "bool":
-        return call(reduction.of_bools or reduction.function, x, y)
-    return call(reduction.lane_function, x, y)
+        return call(combine.of_bools or combine.function, x, y)
+    return call(combine.lane_function, x, y)

@@ -98,17 +98,17 @@ def _reduce_block_of_axes(
     return partials
 
 
-def initial_value(combine: str, to: DType) -> Expr:
+def initial_value(name: str, to: DType) -> Expr:
     """Return the initial value of a reduction."""
     if to.kind == "complex":
-        return Cast(initial_value(combine, part_of(to)), to)
-    return Const(identity(combine, to), to)
+        return Cast(initial_value(name, part_of(to)), to)
+    return Const(identity(name, to), to)
 
 
-def combine_partials(combine: str, x: Expr, y: Expr) -> Expr:
+def combine_partials(name: str, x: Expr, y: Expr) -> Expr:
     """Return the combination of two partial results of a reduction."""
-    operation = COMBINES[combine]
+    combine = COMBINES[name]
     if number_type(x).kind == "complex":
-        return computed(operation.function, x, y)
-    of_bools = operation.of_bools if dtype(x) == B1 else ""
-    return call(of_bools or operation.function, x, y)
+        return computed(combine.function, x, y)
+    of_bools = combine.of_bools if dtype(x) == B1 else ""
+    return call(of_bools or combine.function, x, y)

@@ -334,9 +334,9 @@ def _has_not_normal(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
 
 def _combine_in_lane(f: RowReduction, x: Expr, y: Expr) -> Expr:
     """Combine a lane and an element; of equal values, the first remains."""
-    operation = COMBINES[f.combine]
-    if operation.order and f.dtype.kind != "b":
-        return call(operation.lane_function, x, y)
+    combine = COMBINES[f.combine]
+    if combine.order and f.dtype.kind != "b":
+        return call(combine.lane_function, x, y)
     return combine_partials(f.combine, x, y)
 
 

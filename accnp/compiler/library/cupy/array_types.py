@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["Array", "ArrayLibrary", "Arrays", "Combine"]
+__all__ = ["Array", "ArrayLibrary", "Arrays", "BinaryFunction"]
 
 Index: TypeAlias = "int | slice | tuple[object, ...] | Array"
 Operand: TypeAlias = "Array | np.generic | float"
@@ -49,7 +49,7 @@ class Array(Protocol):
 
 
 Arrays: TypeAlias = tuple[Array, ...]
-Combine: TypeAlias = Callable[[Array, Array], Array]
+BinaryFunction: TypeAlias = Callable[[Array, Array], Array]
 
 
 class LinearAlgebra(Protocol):

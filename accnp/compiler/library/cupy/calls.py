@@ -23,7 +23,7 @@ from accnp.primitives.reference import ordered_bits
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from accnp.compiler.library.cupy.array_types import Array, ArrayLibrary, Arrays, Combine
+    from accnp.compiler.library.cupy.array_types import Array, ArrayLibrary, Arrays, BinaryFunction
 
 __all__ = [
     "allows_tf32", "cholesky", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
@@ -402,7 +402,7 @@ def cumlogsumexp(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False
 
 
 def _prefixes_by_doubling(
-    xp: ArrayLibrary, combine: Combine, x: Array, axis: int, reverse: bool
+    xp: ArrayLibrary, combine: BinaryFunction, x: Array, axis: int, reverse: bool
 ) -> Array:
     """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
     parallel (Hillis, Steele: Data parallel algorithms, 1986)."""

@@ -139,9 +139,9 @@ def _resolve_touch(p: Type) -> Resolved | None:
     return (None, (p,), emit) if isinstance(p, Pointer) else None
 
 
-def _as_logic(combine: str, of: DType) -> str:
+def _as_logic(name: str, of: DType) -> str:
     """The reduction that machine code computes: bools have logical ones."""
-    return COMBINES[combine].of_bools or combine if of == B1 else combine
+    return COMBINES[name].of_bools or name if of == B1 else name
 
 
 def _define_column_reduction(name: str, write: Callable[..., Any], step: Type) -> None:
@@ -223,11 +223,9 @@ def _call_combine(function: str) -> Callable[[V, V], V]:
 
 def _define_reductions(name: str) -> None:
     """Define the reductions of memory with a function."""
-    reduction = COMBINES[name]
-    combine = block.INSTRUCTIONS.get(reduction.function) or _call_combine(reduction.function)
-    block.REDUCTIONS[name] = block.Reduction(
-        combine, reduction.identity, reduction.order, reduction.lanes
-    )
+    combine = COMBINES[name]
+    emit = block.INSTRUCTIONS.get(combine.function) or _call_combine(combine.function)
+    block.REDUCTIONS[name] = block.Reduction(emit, combine.identity, combine.order, combine.lanes)
     _block(name)
     _define_column_reduction(name, across.columns, INT)
     _define_column_reduction(name, across.strips, Pointer(INT))
