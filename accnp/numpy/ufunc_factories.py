@@ -37,7 +37,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 
 __all__ = [
-    "OPERANDS", "Binary", "documented", "inexact", "make_binary", "make_unary", "numeric",
+    "OPERANDS", "BinaryOperation", "documented", "inexact", "make_binary", "make_unary", "numeric",
     "with_parameters", "wrap_all",
 ]  # fmt: skip
 
@@ -203,7 +203,7 @@ def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
     return plain and out.form is not None
 
 
-class Binary:
+class BinaryOperation:
     """The function, operator and reflected operator of a binary function, and their caches."""
 
     __slots__ = (
@@ -316,24 +316,24 @@ def make_binary(  # noqa: C901
     shown: str = "",
     parameters: str = "x1, x2, /",
     many: bool = False,
-) -> Binary:
+) -> BinaryOperation:
     """Make the public function of two operands, the operator, and the reflected operator.
 
     If `shown`, jaxprs contain them as calls. If they have `many` operations, small eager calls run
     as one compiled program.
     """
-    binary = Binary(name, as_rule(rule), prepare)
+    operation = BinaryOperation(name, as_rule(rule), prepare)
     if shown:
-        binary.as_call = as_named(binary.plain, shown, 2)
+        operation.as_call = as_named(operation.plain, shown, 2)
     if many:
-        as_call = binary.as_call or binary.plain
+        as_call = operation.as_call or operation.plain
 
         def call_of_two(x: Any, y: Any) -> Any:
             return as_call(x, y)
 
         call_of_two.__name__ = call_of_two.__qualname__ = name
-        binary.as_call = lambda x, y: run_small(call_of_two, (x, y), ())
-    slow, pairs, right, left = binary.slow, binary.pairs, binary.right, binary.left
+        operation.as_call = lambda x, y: run_small(call_of_two, (x, y), ())
+    slow, pairs, right, left = operation.slow, operation.pairs, operation.right, operation.left
 
     def build(accepts: Any) -> Any:
         def call(x: Any, y: Any, /) -> Array:
@@ -382,7 +382,7 @@ def make_binary(  # noqa: C901
             hide_frames(error)
             raise
 
-    binary.function = published(build(None), name, doc, parameters)
-    binary.operator = build(OPERANDS)
-    binary.reflected = reflected
-    return binary
+    operation.function = published(build(None), name, doc, parameters)
+    operation.operator = build(OPERANDS)
+    operation.reflected = reflected
+    return operation

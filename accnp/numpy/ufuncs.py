@@ -26,7 +26,7 @@ from accnp.numpy import derivative_rules as ruled
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy.ufunc_docstrings import ufunc_doc
 from accnp.numpy.ufunc_factories import (
-    Binary, inexact, make_binary, make_unary, numeric, wrap_all,
+    BinaryOperation, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
 from accnp.numpy.ufunc_rules import constant, like
 from accnp.api.jit.small_calls import compiled_if_small
@@ -37,7 +37,7 @@ from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 
 UNARY: dict[str, Any] = {}
-BINARY: dict[str, Binary] = {}
+BINARY: dict[str, BinaryOperation] = {}
 UfuncName = Literal[
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
     "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "subtract",

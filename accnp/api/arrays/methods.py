@@ -746,9 +746,9 @@ def _set_name(function: Any, name: str) -> Any:
 def install() -> None:
     """Set the operators, methods and properties of the tables on `Array`."""
     for name, function in _ARITHMETIC.items():
-        ufunc = ufuncs.BINARY[function]
-        setattr(Array, f"__{name}__", _set_name(ufunc.operator, f"__{name}__"))
-        setattr(Array, f"__r{name}__", _set_name(ufunc.reflected, f"__r{name}__"))
+        operation = ufuncs.BINARY[function]
+        setattr(Array, f"__{name}__", _set_name(operation.operator, f"__{name}__"))
+        setattr(Array, f"__r{name}__", _set_name(operation.reflected, f"__r{name}__"))
     for name, function in _COMPARISON.items():
         setattr(Array, f"__{name}__", _set_name(ufuncs.BINARY[function].operator, f"__{name}__"))
     for name, function in _UNARY.items():
