@@ -10,7 +10,7 @@ from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.steps import ControlStep, KernelStep
 
-__all__ = ["is_table", "makers_of", "root_slots", "rounded_size", "slot_sizes", "why_not_table"]
+__all__ = ["is_table", "producers_of", "root_slots", "rounded_size", "slot_sizes", "why_not_table"]
 
 ALIGN = 256  # bytes: that of memory of a GPU
 
@@ -64,6 +64,6 @@ def slot_sizes(steps: Sequence[Any]) -> dict[int, int]:
     return sizes
 
 
-def makers_of(steps: Sequence[Any]) -> dict[int, Any]:
+def producers_of(steps: Sequence[Any]) -> dict[int, Any]:
     """The steps that make slots."""
     return {slot: step for step in steps for slot in slot_sizes([step])}

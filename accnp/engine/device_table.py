@@ -24,7 +24,7 @@ from operator import attrgetter
 from typing import Any
 
 from accnp._native import FREE, walker
-from accnp.engine.device_slots import is_table, makers_of, root_slots, rounded_size, slot_sizes
+from accnp.engine.device_slots import is_table, producers_of, root_slots, rounded_size, slot_sizes
 from accnp.engine.device_speculation import NEVER, early_start_words
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, TableStep, origin
 from accnp.engine.device_words import Calls, Guard, Place, graph_of
@@ -426,7 +426,7 @@ class _Table:
         self.device = device
         self.calls = Calls(device, fastmath)
         slot_places: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
-        root, sizes, makers = root_slots(steps), slot_sizes(steps), makers_of(steps)
+        root, sizes, producers = root_slots(steps), slot_sizes(steps), producers_of(steps)
         # Leaves that are written over, where they may be.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})
@@ -435,7 +435,7 @@ class _Table:
             slot = root.get(slot, slot)
             if slot not in slot_places:
                 slot_places[slot] = len(slot_places) + 2, 0
-                self.fresh.append((sizes[slot], makers[slot]))
+                self.fresh.append((sizes[slot], producers[slot]))
         self.outputs = [slot_places[root.get(slot, slot)][0] - 2 for slot in outputs]
         table_steps = _Steps(self.calls, steps, slot_places, len(slot_places) + 2, 0, outputs)
         if table_steps.room:

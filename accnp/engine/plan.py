@@ -281,9 +281,9 @@ class Planner:
         if text is None:
             self.kernel(producer)
             return False
-        makers, readers = [[spec for part in rows for spec in part[2]] for rows in parts]
-        self.check([*makers, *readers])
-        step = self.launch(text, reader, spec_bytes([*makers, *readers], between))
+        producers, readers = [[spec for part in rows for spec in part[2]] for rows in parts]
+        self.check([*producers, *readers])
+        step = self.launch(text, reader, spec_bytes([*producers, *readers], between))
         step.nontemporal = find_nontemporal_in_nests(readers, step)
         step.chained = producer
         step.label += f", {producer.size} in bands before"

@@ -243,20 +243,20 @@ def _find_saved(
 
 def _is_saveable(x: Node, policy: Callable[..., object] | None) -> bool:
     """Ask a policy about the operation that computes a value."""
-    maker = x.inputs[0] if x.op.kind == "item" else x
-    if maker.op.kind == "mark" or isinstance(x.aval, tuple):
+    producer = x.inputs[0] if x.op.kind == "item" else x
+    if producer.op.kind == "mark" or isinstance(x.aval, tuple):
         return False  # marks are skipped; each of several results is asked for separately
-    if maker.op is NAME and maker.params["name"] == RESIDUAL:
+    if producer.op is NAME and producer.params["name"] == RESIDUAL:
         return True
     if policy is None:
         return False
-    primitive = _primitive_of[0](maker.op)
-    params = {k: v for k, v in maker.params.items() if not k.startswith("_")}
-    answer = policy(primitive, *[v.aval for v in maker.inputs], **params)
+    primitive = _primitive_of[0](producer.op)
+    params = {k: v for k, v in producer.params.items() if not k.startswith("_")}
+    answer = policy(primitive, *[v.aval for v in producer.inputs], **params)
     if not isinstance(answer, Answer):
         raise TypeError(
             "checkpoint: a policy must return True (may be saved) or False (is recomputed), or "
-            f"Saveable, Recompute or Offloadable; got {answer!r} for {maker.op.name} (policy); "
+            f"Saveable, Recompute or Offloadable; got {answer!r} for {producer.op.name} (policy); "
             "return a bool"
         )
     return bool(answer)
@@ -279,9 +279,9 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
     inputs = [f"  {xs[i].aval.str_short()}\n" for i in split.inputs]
     saved: list[str] = []
     for x in split.saved_nodes:
-        maker = x.inputs[0] if x.op.kind == "item" else x
-        what = f"named '{x.params['name']}'" if x.op is NAME else f"output of {maker.op.name}"
-        saved.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
+        producer = x.inputs[0] if x.op.kind == "item" else x
+        what = f"named '{x.params['name']}'" if x.op is NAME else f"output of {producer.op.name}"
+        saved.append(f"  {x.aval.str_short()} from {what} from {site_text(producer)}\n")
     text = "remat-decorated function "
     text += "saving inputs with shapes:\n" * bool(inputs) + "".join(inputs)
     text += "and " * bool(inputs and saved)

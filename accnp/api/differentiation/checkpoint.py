@@ -735,8 +735,8 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         elif x.op is NAME:
             text = f"named '{x.params['name']}' from {site_text(x)}"
         else:
-            maker = x.inputs[0] if x.op.kind == "item" else x
-            text = f"output of {maker.op.name} from {site_text(maker)}"
+            producer = x.inputs[0] if x.op.kind == "item" else x
+            text = f"output of {producer.op.name} from {site_text(producer)}"
         residuals.append((x.aval, text))
     return residuals
 

@@ -113,7 +113,7 @@ class _Maps:
 
 
 def fuse_chain(
-    maker: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
+    producer: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
 ) -> Generated | None:
     """Return a kernel that computes the value `between` in bands and reads it.
 
@@ -122,10 +122,10 @@ def fuse_chain(
     """
     shape, size = between.aval.shape, between.aval.dtype.itemsize
     width = prod(shape[1:])
-    makers = [_Maps(part, shape[0]) for part in maker]
+    producers = [_Maps(part, shape[0]) for part in producer]
     readers = [_Maps(part, rows) for part in reader]
     seen = [maps.places(between, width) for maps in readers]
-    if None in seen or any(maps.steps() is None for maps in (*makers, *readers)):
+    if None in seen or any(maps.steps() is None for maps in (*producers, *readers)):
         return None
     starts = [place for places in seen for place in places or ()]
     if not starts:
@@ -137,11 +137,11 @@ def fuse_chain(
     if far or band > most:
         return None
     task = min(rows, max(-(-rows // TASKS), OVERLAP_RATIO * again, band))
-    return _build(makers, readers, between, rows, (low, again, band, task))
+    return _build(producers, readers, between, rows, (low, again, band, task))
 
 
 def _build(
-    makers: Sequence[_Maps], readers: Sequence[_Maps], between: Value, rows: int,
+    producers: Sequence[_Maps], readers: Sequence[_Maps], between: Value, rows: int,
     plan: tuple[int, int, int, int],
 ) -> Generated:  # fmt: skip
     low, again, band, task = plan
@@ -183,7 +183,7 @@ def _build(
         end = loop_ir.let("end", call("fmin", call("add", start, size), every))
         if again:
             first = loop_ir.let("first", affine((start, 1), (begin, 1)))
-            do(makers, first, affine((first, 1), (more, 1)), memory_from(first))
+            do(producers, first, affine((first, 1), (more, 1)), memory_from(first))
         whole = affine((end, 1), (start, -1), (length, 1), constant=-1)
         with loop_ir.loop(
             "k", Const(0, I8), call("floordiv", loop_ir.let("n", whole), length)
@@ -193,7 +193,7 @@ def _build(
             first = loop_ir.let("first", affine((here, 1), (begin, 1)))
             memory = memory_from(first)
             last = affine((stop, 1), (begin, 1), (more, 1))
-            do(makers, affine((first, 1), (more, 1)), last, memory)
+            do(producers, affine((first, 1), (more, 1)), last, memory)
             do(readers, here, stop, memory)
             if again:
                 to = loop_ir.let("to", call("mul", t, share))
@@ -201,5 +201,5 @@ def _build(
                 behind = loop_ir.let("behind", call("add", to, rest))
                 moved = call("mul", more, row)
                 loop_ir.add(Do("move", (Address(buffer, to), Address(buffer, behind), moved)))
-    work = sum([x.extent * x.weight for part in (*makers, *readers) for x in part.texts])
+    work = sum([x.extent * x.weight for part in (*producers, *readers) for x in part.texts])
     return builder.finish(tasks, work)
