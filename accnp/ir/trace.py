@@ -131,8 +131,8 @@ class Trace:
     """
 
     __slots__ = (
-        "abstract", "active", "calls", "computed_nodes", "effects", "frame", "host", "info", "kind",
-        "level", "parent", "previous", "rebound", "recorded", "refs", "start", "walked",
+        "abstract", "active", "calls", "captures", "computed_nodes", "effects", "frame", "host",
+        "info", "kind", "level", "parent", "previous", "rebound", "recorded", "start", "walked",
     )  # fmt: skip
     dead = False  # whether all operations reject its values
 
@@ -158,7 +158,7 @@ class Trace:
         # All nodes that call Python functions, in order: `effects` and callbacks without effects.
         self.calls: list[Any] = []
         # In bodies of loops and branches: references from outside that are used, by id.
-        self.refs: dict[int, Any] | None = None
+        self.captures: dict[int, Any] | None = None
         # Under `jvp` of Python numbers: the host values of marks, by id, for custom rules.
         self.host: dict[int, HostValue] | None = None
         # Arrays that item assignments have changed and that get back their values at the end.

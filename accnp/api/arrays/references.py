@@ -12,7 +12,7 @@ from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arrays.reference_parts import At, Part, Slice, ds, read_part, update_part
-from accnp.api.tracing.bodies import Held, Reference, write
+from accnp.api.tracing.bodies import CapturedReference, Reference, write
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval, keeps_sharding, make_aval, on_devices
@@ -118,8 +118,9 @@ class Ref(Reference):
         self.content: Any = refs
         self._home = state.abstract
 
-    def place(self, function: str) -> Ref | Held:
-        """Return the holder of the content in the current trace: this reference, or a `Held`."""
+    def place(self, function: str) -> Ref | CapturedReference:
+        """Return the holder of the content in the current trace: this reference, or a
+        `CapturedReference`."""
         if self.content is None:
             raise ValueError(f"{function}: the reference was freed; got {self!r}; create a new one")
         here = state.abstract
@@ -132,17 +133,17 @@ class Ref(Reference):
             )
         outer = here
         while outer is not self._home:
-            if outer is None or outer.refs is None:
+            if outer is None or outer.captures is None:
                 raise NotImplementedError(
                     f"{function}: a reference from outside cannot be used in this traced function; "
                     f"got {self.aval!r}; pass its value there and return the new one"
                 )
             outer = outer.previous
         assert here is not None
-        assert here.refs is not None
-        if id(self) not in here.refs:
-            here.refs[id(self)] = Held(self, arg(self.type, here))
-        return here.refs[id(self)]
+        assert here.captures is not None
+        if id(self) not in here.captures:
+            here.captures[id(self)] = CapturedReference(self, arg(self.type, here))
+        return here.captures[id(self)]
 
     def here(self, content: Array) -> Ref:
         """Return the reference that represents this one in a nested trace, with that content."""

@@ -412,13 +412,13 @@ class JitFunction(Caller, Generic[P, R]):
     def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
         """Trace the function for leaves of these types; the entry is not added to the cache."""
         out_spec: Any = None
-        closed: dict[int, Any] = {}
+        captures: dict[int, Any] = {}
         constants: dict[int, Any] = {}
 
         def on_nodes(leaves: list[Node]) -> list[Node]:
             nonlocal out_spec, constants
             assert state.abstract is not None
-            state.abstract.refs = closed
+            state.abstract.captures = captures
             values, refs = call.inner(leaves)
             args, kwargs = call.rebuild(values)
             result = self._fun(*args, **kwargs)
@@ -432,9 +432,8 @@ class JitFunction(Caller, Generic[P, R]):
             return [*outs, *ref_contents(refs, "jit")]
 
         graph = trace(on_nodes, avals, of=self._fun, transform=self.transform, names=call.names())
-        captures = list(closed.values())
-        refs = [h.ref for h in captures]
-        graph = with_refs(Body(graph, out_spec, captures), refs)
+        refs = [c.ref for c in captures.values()]
+        graph = with_refs(Body(graph, out_spec, list(captures.values())), refs)
         return Entry(graph, close([graph]), out_spec, refs, constants)
 
     @api_boundary

@@ -290,13 +290,13 @@ class Mapping:
         out_leaves: list[Any] = []
         structure = _LEAF
         through: list[_Leaf | None] = []
-        closed: dict[int, Any] = {}
+        captures: dict[int, Any] = {}
         boxes = [leaf for leaf in mapped if isinstance(leaf.argument, Reference)]
 
         def one(examples: list[Node]) -> list[Node]:
             nonlocal out, out_leaves, structure
             assert state.abstract is not None
-            state.abstract.refs = closed
+            state.abstract.captures = captures
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
             places = {
                 id(x): (leaf, _get_content(x)) for x, leaf in zip(values, mapped, strict=True)
@@ -320,11 +320,10 @@ class Mapping:
         graph.keep_calls()
         if config.check_tracer_leaks and graph.trace is not None:
             imported("accnp.leaks").check(graph.trace, graph.trace.info, out_leaves)
-        captures = list(closed.values())
-        refs = [h.ref for h in captures]
+        refs = [c.ref for c in captures.values()]
         flags = [True] * len(xs)
         if refs:
-            graph = with_refs(Body(graph, structure, captures), refs)
+            graph = with_refs(Body(graph, structure, list(captures.values())), refs)
             xs += ref_contents(refs, self.transform)
             flags += [False] * len(refs)
         pairs = self.run(graph, xs, flags, size)

@@ -26,7 +26,7 @@ from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Held", "Loop", "Reference", "as_leaves", "build_carry", "check_branches",
+    "Body", "CapturedReference", "Loop", "Reference", "as_leaves", "build_carry", "check_branches",
     "check_carry", "check_result", "close", "forwarded_inputs", "promoted_carry_types",
     "record_body", "ref_contents", "refs_of", "row_refs", "same_type", "set_refs", "type_text",
     "values", "with_inputs", "with_refs",
@@ -38,19 +38,19 @@ class Body:
     """A traced user function: its graph, the structure of its result, the references that it closes
     over, and the results that are host values, by position."""
 
-    __slots__ = ("constants", "graph", "refs", "spec")
+    __slots__ = ("captures", "constants", "graph", "spec")
 
     def __init__(
         self,
         graph: Graph,
         spec: PyTreeDef,
-        refs: Sequence[Held] = (),
+        captures: Sequence[CapturedReference] = (),
         constants: dict[int, Any] | None = None,
     ) -> None:
         self.constants = constants or {}
         self.graph = graph
         self.spec = spec
-        self.refs = refs
+        self.captures = captures
 
     @property
     def avals(self) -> tuple[Aval, ...]:
@@ -78,7 +78,7 @@ class Reference:
         raise NotImplementedError
 
 
-class Held:
+class CapturedReference:
     """A closed-over reference in the body of a loop or a branch.
 
     Attributes:
@@ -154,7 +154,7 @@ def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]
 
 def refs_of(bodies: Sequence[Body]) -> list[Any]:
     """Return the references that any of the bodies uses."""
-    return list({id(h.ref): h.ref for b in bodies for h in b.refs}.values())
+    return list({id(c.ref): c.ref for b in bodies for c in b.captures}.values())
 
 
 def with_refs(
@@ -167,7 +167,7 @@ def with_refs(
     graph = body.graph
     if not refs:
         return graph
-    own = {id(h.ref): h for h in body.refs}
+    own = {id(capture.ref): capture for capture in body.captures}
     ins, outs = [], []
     for ref in refs:
         capture = own.get(id(ref))
@@ -195,7 +195,8 @@ def set_refs(refs: Sequence[Any], nodes: Sequence[Node], name: str) -> None:
 
 
 def write(place: Any, content: Any) -> None:
-    """Store an array in a reference or in its `Held`; record the old content if a rule needs it."""
+    """Store an array in a reference or a `CapturedReference`; record the old content if a rule
+    needs it."""
     if state.written is not None:
         state.written.setdefault(id(place), (place, place.content))
     place.content = content
@@ -240,13 +241,13 @@ def record_body(
     if names is None:
         names = argument_names(of, spec.unflatten(range(len(avals))), {})
     out_spec: Any = None
-    captures: dict[int, Held] = {}
+    captures: dict[int, CapturedReference] = {}
     constants: dict[int, Any] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec, constants
         if refs and state.abstract is not None:
-            state.abstract.refs = captures
+            state.abstract.captures = captures
         result = fn(*spec.unflatten([wrap(n) for n in nodes]))
         leaves, out_spec = flatten_arrays(result)
         constants = {i: x for i, x in enumerate(leaves) if is_host_value(x)}

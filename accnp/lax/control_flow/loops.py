@@ -160,7 +160,7 @@ class _While:
             test, body = bodies()
         check_carry(loop, init_val, avals, body)
         self.name, self.refs = loop.name, refs_of([test, body])
-        if any(h.content._node is not h.leaf for h in test.refs):
+        if any(capture.content._node is not capture.leaf for capture in test.captures):
             raise NotImplementedError(
                 f"{loop.name}: cond_fun must not write to references; got one of type "
                 f"{refs_of([test])[0].aval}; write in body_fun"
