@@ -114,7 +114,7 @@ class _Image:
         data = [s for f in files for s in f.sections if s.loaded and s.writable]
         self.slots: dict[Any, int] = {}
         self.free = _laid_out(code, 0)
-        room = 16 * sum(len(f.references) for f in files)  # for jumps, at most
+        room = 16 * sum(len(f.relocations) for f in files)  # for jumps, at most
         edge = -(-(self.free + room) // mmap.PAGESIZE) * mmap.PAGESIZE
         end = _laid_out(data, edge)
         for f in files:
@@ -130,7 +130,7 @@ class _Image:
         for f in files:
             self.addresses.update(f.exported(self.base))
         for f in files:
-            for section, place, kind, symbol, addend in f.references:
+            for section, place, kind, symbol, addend in f.relocations:
                 self._refer(f, section.place + place, kind, f.symbols[symbol], addend)
         if not executable_memory.make_executable(self.base, edge):
             raise _UnknownError("the system does not allow executable memory")
@@ -263,7 +263,7 @@ class _File:
         headers = [_SECTION.unpack_from(image, start + i * size) for i in range(count)]
         self.sections = [_Section(h) for h in headers]
         self.symbols: list[_Symbol] = []
-        self.references: list[tuple[_Section, int, int, int, int]] = []
+        self.relocations: list[tuple[_Section, int, int, int, int]] = []
         for s in self.sections:
             if s.kind == _TABLE:
                 names = self.sections[s.link].offset
@@ -281,7 +281,7 @@ class _File:
                     raise _UnknownError("relocations without addends")
                 for at in range(s.offset, s.offset + s.size, _RELOCATION.size):
                     place, info, addend = _RELOCATION.unpack_from(image, at)
-                    self.references.append((target, place, info & 0xFFFFFFFF, info >> 32, addend))
+                    self.relocations.append((target, place, info & 0xFFFFFFFF, info >> 32, addend))
 
     def place_common(self, at: int) -> int:
         """Allocate common symbols, whose value is an alignment; returns the end of the memory."""

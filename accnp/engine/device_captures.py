@@ -39,15 +39,15 @@ class Span(NamedTuple):
 class Capture:
     """A call as a graph."""
 
-    __slots__ = ("handle", "keep_alive", "results", "spans")
+    __slots__ = ("handle", "references", "results", "spans")
 
     def __init__(
-        self, handle: int, spans: list[Span], results: list[int], keep_alive: object
+        self, handle: int, spans: list[Span], results: list[int], references: object
     ) -> None:
         self.handle = handle
         self.spans = spans  # of the operands
         self.results = results  # where they come about
-        self.keep_alive = keep_alive  # the graph, and memory
+        self.references = references  # the graph, and memory
 
 
 def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Capture | str:

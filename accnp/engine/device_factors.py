@@ -80,7 +80,7 @@ class CallStep(AddressStep):
             elif isinstance(x, int):
                 words.append((0, x))
             else:
-                calls.referenced.append(x)
+                calls.references.append(x)
                 words.append((0, x.ctypes.data))
         return self.name, address, bit, words
 

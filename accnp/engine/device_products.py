@@ -89,7 +89,7 @@ class ProductStep(AddressStep):
         a, b = [place(o[0], o[4]) for o in self.operands[:2]]
         ((slot, _),) = self.results
         out, g, scalars = place(slot, self.start), self.gemm, one_and_zero(self.operands[0][2])
-        calls.referenced.append(scalars)
+        calls.references.append(scalars)
         address, handle = calls.driver.blas()
         one = scalars.ctypes.data
         zero = one if g.accumulate else one + scalars.itemsize

@@ -29,8 +29,8 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     zeros where the body is not to begin before the answer."""
     if body.work > AHEAD or not all(map(_surely_terminates, body.steps)):
         return NEVER
-    word, event, keep_alive = calls.driver.flag()
-    calls.referenced.append(keep_alive)
+    word, event, references = calls.driver.flag()
+    calls.references.append(references)
     calls.exclusive = True
     return word, event, calls.entries.mark, calls.entries.passed
 

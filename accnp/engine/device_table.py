@@ -250,7 +250,7 @@ def _body(
     places: dict[int, Place] = dict(enumerate(leaves))
     for slot, buffer in enumerate(plan.constants, len(leaves)):
         places[slot] = 0, buffer.ptr
-    calls.referenced.append(plan)
+    calls.references.append(plan)
     root = root_slots(plan.steps)
     copies: list[tuple[int, tuple[int, int], int]] = []
     for slot, (to, nbytes) in zip(plan.output_slots, output_places, strict=True):

@@ -45,13 +45,13 @@ class Calls:
         self.stream = self.driver.stream
         self.error = ctypes.c_int64(0)  # the first error that a function returned
         self.error_address = ctypes.addressof(self.error)
-        self.referenced: list[Any] = []  # objects whose memory words point to
+        self.references: list[Any] = []  # objects whose memory words point to
         self.exclusive = False  # whether no two threads may execute the table at the same time
 
     def words(self, values: Sequence[int]) -> int:
         """Store words, and return their address."""
         array = (ctypes.c_int64 * len(values))(*values)
-        self.referenced.append(array)
+        self.references.append(array)
         return ctypes.addressof(array)
 
     def step(self, entry: str, n: int, arguments: Sequence[Place]) -> list[int]:
@@ -78,12 +78,12 @@ class Calls:
         arguments += [(0, word) for word in step.words]
         if guard is not None:
             arguments += [guard.place, (0, guard.first), (0, guard.last)]
-        self.referenced.append(step)
+        self.references.append(step)
         return self.step(LAUNCH, len(arguments), [*[(0, word) for word in head], *arguments])
 
     def call(self, step: AddressStep, place: Callable[[int, int], Place]) -> list[int]:
         name, address, bit, arguments = step.words(place, self)
-        self.referenced.append(step)
+        self.references.append(step)
         head = [(0, address), (0, self.error_address), (0, bit)]
         return self.step(call_of(CALLS[name]), 0, [*head, *arguments])
 
@@ -111,7 +111,7 @@ class Calls:
             to, source = place(slot, 0), (0, address)
             if nbytes and source != to:
                 steps.append(self.copy(to, source, nbytes))
-        self.referenced.append(capture)
+        self.references.append(capture)
         self.exclusive = True
         return steps
 

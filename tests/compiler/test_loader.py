@@ -1,4 +1,4 @@
-"""Object files into memory: references of every kind, data, other files, errors, LLVM's linker."""
+"""Object files into memory: relocations of every type, data, other files, errors, LLVM's linker."""
 
 import ctypes
 
@@ -70,7 +70,7 @@ def addresses(request, monkeypatch):
     del keep
 
 
-def test_references_of_every_kind(addresses):
+def test_relocations_of_every_type(addresses):
     assert [call(addresses["lookup"], i) for i in range(4)] == [5, 7, 11, 13]
     assert [call(addresses["counted"]) for _ in range(3)] == [41, 42, 43]
     assert [call(addresses["indirect"], i) for i in range(2)] == [1, 2]
