@@ -804,11 +804,11 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
 CONVERSION_KINDS = tuple(_CONVERSIONS)
 
 
-def conversion_text(kind: str, what: str, origin: Provenance, function: str = "") -> str:
+def conversion_text(kind: str, what: str, provenance: Provenance, function: str = "") -> str:
     """Return the message for a conversion that `function` does not allow."""
     _, happened, advice = _CONVERSIONS[kind]
     lead = f"{function}: " if function else ""
-    body = origin.text()
+    body = provenance.text()
     return (
         f"{lead}{happened.format(what=what)}.\n"
         + (f"{body}\n" if body else "")
@@ -816,13 +816,13 @@ def conversion_text(kind: str, what: str, origin: Provenance, function: str = ""
     )
 
 
-def conversion_error(kind: str, what: str, origin: Provenance, function: str = "") -> Exception:
+def conversion_error(kind: str, what: str, provenance: Provenance, function: str = "") -> Exception:
     """Return the exception for the conversion of a traced value to a concrete one.
 
     `kind` is one of `CONVERSION_KINDS`; `what` describes the value, such as `traced array with
     shape float32[3]`.
     """
-    return _CONVERSIONS[kind][0](conversion_text(kind, what, origin, function))
+    return _CONVERSIONS[kind][0](conversion_text(kind, what, provenance, function))
 
 
 def unhashable_static_error(function: str, argument: str, value: object) -> ValueError:

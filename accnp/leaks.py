@@ -36,10 +36,10 @@ def check(trace: Trace, info: Any, own: Sequence[Any] = ()) -> None:
             owner = owner.parent  # a derivative that was taken within the trace
         if owner is trace and id(x) not in known:
             aval = node.aval
-            origin = f", created on line {site_text(node)}" if node.site is not None else ""
+            created = f", created on line {site_text(node)}" if node.site is not None else ""
             raise Exception(
                 f"Leaked trace {info}: the program still holds a traced array of "
-                f"{aval.dtype.name}{list(aval.shape)}{origin}; return the value from the function "
+                f"{aval.dtype.name}{list(aval.shape)}{created}; return the value from the function "
                 "instead of storing it outside"
             )
 

@@ -15,7 +15,7 @@ from typing import Any
 from accnp.compiler.cache_state import counters
 from accnp.engine import control, execute
 from accnp.engine.device_slots import is_table
-from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, origin
+from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, find_name_and_site
 from accnp.engine.device_table import operand_slots, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, Step, used_slots
 from accnp.forks import renewed
@@ -136,7 +136,7 @@ def _launch(
     function = step.function or step.load(fastmath)
     for slot, nbytes in step.allocs:
         slots[slot] = empty(device, nbytes, step.label)
-        slots[slot].origin = origin(step)
+        slots[slot].name_and_site = find_name_and_site(step)
     for slot, source, _, over in step.updated_slots:
         if over and slots[source].pooled:  # not one that others have, too
             slots[slot] = slots[source]
@@ -163,7 +163,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver
         return False
     for (slot, _), value in zip(step.results, outputs, strict=True):
         slots[slot] = wrap_foreign_array(device, value, made_by=step.op.name)
-        slots[slot].origin = origin(step)
+        slots[slot].name_and_site = find_name_and_site(step)
     return True
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     PlaceOf = Callable[[int, int], Place]  # the place of a slot, from a byte on
 
-__all__ = ["AddressStep", "DeviceStep", "LibraryStep", "origin"]
+__all__ = ["AddressStep", "DeviceStep", "LibraryStep", "find_name_and_site"]
 
 MOST = 64  # waves of blocks of a launch, whose threads then do more than one piece of the work
 
@@ -123,8 +123,8 @@ def _load_kernel(device: Device, ptx: Ptx) -> Function:
     return function
 
 
-def origin(step: Step) -> tuple[str, tuple[CodeType, int]] | None:
-    """What a step computes, and the user's line of it: for errors."""
+def find_name_and_site(step: Step) -> tuple[str, tuple[CodeType, int]] | None:
+    """Return the name of what a step computes, and the user's line of it, for errors."""
     node: Node | None = getattr(step, "node", None)
     return None if node is None or node.site is None else (node.op.name, node.site)
 

@@ -26,7 +26,13 @@ from typing import Any
 from accnp._native import FREE, walker
 from accnp.engine.device_slots import is_table, producers_of, root_slots, rounded_size, slot_sizes
 from accnp.engine.device_speculation import NEVER, early_start_words
-from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, TableStep, origin
+from accnp.engine.device_steps import (
+    AddressStep,
+    DeviceStep,
+    LibraryStep,
+    TableStep,
+    find_name_and_site,
+)
 from accnp.engine.device_words import Calls, Guard, Place, graph_of
 from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.forks import renewed
@@ -441,7 +447,7 @@ class _Table:
         if table_steps.room:
             self.fresh.append((table_steps.room, steps[0]))
         self.nbytes = sum(n for n, _ in self.fresh)
-        self.origins = [origin(step) for _, step in self.fresh]
+        self.names_and_sites = [find_name_and_site(step) for _, step in self.fresh]
         self.table = self.calls.words(
             [table_steps.widest, table_steps.count, table_steps.count, *table_steps.words]
         )
@@ -456,10 +462,10 @@ class _Table:
                 buffers[i].mark_written()
             else:  # others have it, too
                 buffers[i] = copy(buffers[i], "an update")
-        for (nbytes, step), step_origin in zip(self.fresh, self.origins, strict=True):
+        for (nbytes, step), name_and_site in zip(self.fresh, self.names_and_sites, strict=True):
             try:
                 buffers.append(empty(self.device, nbytes, _label(step)))
-                buffers[-1].origin = step_origin
+                buffers[-1].name_and_site = name_and_site
             except MemoryError as error:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise

@@ -272,9 +272,11 @@ def annotating_gpu_errors(node: Node) -> Generator[None]:
     try:
         yield
     except RuntimeError as error:
-        # Results of jitted calls are nodes without a line; their buffers hold their origin.
+        # Results of jitted calls are nodes without a line; their buffers hold it.
         name_and_site = (
-            (node.op.user_name, node.site) if node.site else getattr(node.value, "origin", None)
+            (node.op.user_name, node.site)
+            if node.site
+            else getattr(node.value, "name_and_site", None)
         )
         name, site = name_and_site or (node.op.user_name, None)
         error.add_note(

@@ -244,10 +244,10 @@ def _error(
     among = (
         f"{int(bad.sum())} of {bad.size} results, first{place}" if bad.size > 1 else "the result"
     )
-    origin = f", from {', '.join(values)}" if values and len(values) == len(arrays) else ""
+    source_values = f", from {', '.join(values)}" if values and len(values) == len(arrays) else ""
     option = f"debug_{kind}s"
     return FloatingPointError(
-        f"invalid value ({kind}) encountered in {where}: {among}{origin}; "
+        f"invalid value ({kind}) encountered in {where}: {among}{source_values}; "
         f"mask such operands before the operation, or turn off {option} to continue"
     )
 

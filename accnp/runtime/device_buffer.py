@@ -49,10 +49,11 @@ class DeviceBuffer(Buffer):
         device: the GPU.
         event: the driver's event after the work that fills it; None if `view` waits for that work
             anyway.
-        origin: the operation that made the values, and the user's line that recorded it, if known.
+        name_and_site: the name of the operation that made the values, and the user's line that
+            recorded it, if known.
     """
 
-    __slots__ = ("_host", "_own", "device", "event", "origin")
+    __slots__ = ("_host", "_own", "device", "event", "name_and_site")
     memory: Memory
 
     def __init__(
@@ -62,7 +63,7 @@ class DeviceBuffer(Buffer):
         self._own = own
         self.device = device
         self.event: Event | None = None
-        self.origin: tuple[str, Any] | None = None
+        self.name_and_site: tuple[str, Any] | None = None
         self._host: Buffer | None = None
         if own:
             _live[id(self)] = device, nbytes, made_by

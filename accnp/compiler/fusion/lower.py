@@ -57,7 +57,7 @@ def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
     """Return the same, each list with the index of its first row and the number of its rows along
     the first axis."""
     cells = [row[0] for row in cells_of(c.shape, c.cuts)]
-    return [(cell.origin[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
+    return [(cell.start[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
 
 
 class ClusterLowering:
@@ -150,7 +150,7 @@ class ClusterLowering:
         """Emit the operand that an assembled value consists of in this cell."""
         if id(v) not in self.parts:
             self.parts[id(v)] = placed(v) or ()
-        p = operand(v, self.parts[id(v)], chain, self.cell.origin)
+        p = operand(v, self.parts[id(v)], chain, self.cell.start)
         return self.emit(p.inputs[0], (*chain, p), "full")
 
     def store_access(self, v: Value) -> Access:
@@ -462,7 +462,7 @@ class ClusterLowering:
 
     def start(self, strides: tuple[int, ...]) -> int:
         """Return the offset of the first index of the cell, in elements."""
-        return sum([i * s for i, s in zip(self.cell.origin, strides, strict=True)])
+        return sum([i * s for i, s in zip(self.cell.start, strides, strict=True)])
 
     # --- finishing ---
 

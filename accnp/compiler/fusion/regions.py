@@ -32,7 +32,7 @@ Cuts = tuple[tuple[int, ...], ...]
 class Cell(NamedTuple):
     """A box of an index space."""
 
-    origin: tuple[int, ...]
+    start: tuple[int, ...]
     shape: tuple[int, ...]
 
 
@@ -174,7 +174,7 @@ def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
 
 
 def operand(
-    v: Value, parts: tuple[Placed, ...], chain: tuple[View, ...], origin: tuple[int, ...]
+    v: Value, parts: tuple[Placed, ...], chain: tuple[View, ...], start: tuple[int, ...]
 ) -> Placed:
     """Return the operand that an assembled value consists of in the cell with this first index."""
     index: list[int] = []
@@ -183,6 +183,6 @@ def operand(
         if seen is None:  # an axis without edges (`cuts_of`): every operand spans all of it
             index.append(0)
             continue
-        index.append(seen[2] + sum([i * s for i, s in zip(origin, seen[1], strict=True)]))
+        index.append(seen[2] + sum([i * s for i, s in zip(start, seen[1], strict=True)]))
     at = tuple(index)
     return next(p for p in reversed(parts) if p.holds(at))

@@ -91,11 +91,11 @@ def _move(to: Type, source: Type, n: Type) -> Resolved | None:
     if not isinstance(to, Pointer) or source != to:
         return None
 
-    def emit(b: ir.IRBuilder, target: ir.Value, origin: ir.Value, count: ir.Value) -> None:
-        with b.if_then(b.icmp_unsigned("!=", target, origin)):
+    def emit(b: ir.IRBuilder, target: ir.Value, source: ir.Value, count: ir.Value) -> None:
+        with b.if_then(b.icmp_unsigned("!=", target, source)):
             nbytes = b.mul(count, ir.Constant(I64, to.of.size))
             fn = b.module.declare_intrinsic("llvm.memmove", [_BYTES, _BYTES, I64])
-            where = [b.bitcast(target, _BYTES), b.bitcast(origin, _BYTES)]
+            where = [b.bitcast(target, _BYTES), b.bitcast(source, _BYTES)]
             b.call(fn, [*where, nbytes, ir.Constant(ir.IntType(1), 0)])
 
     return None, (to, to, INT), emit
