@@ -73,29 +73,29 @@ def _make_reduce(name: str, example: str) -> Reduction: ...
 def _make_reduce(name: str, example: str) -> Reduction:
     def reduce(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
-        axes_tuple = tuple(axes)  # nonnegative
+        given = tuple(axes)  # nonnegative
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
             raise wrong_dtype(f"lax.{name}", x.aval.dtype, "biu")
-        dims = tuple(sorted(as_axes(axes_tuple, x.aval.ndim, f"lax.{name}")))
-        if dims != tuple(sorted(axes_tuple)):
+        axes = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
+        if axes != tuple(sorted(given)):
             raise ValueError(
-                f"lax.{name}: axes cannot be negative; got {axes_tuple} for {x.aval.str_short()}; "
+                f"lax.{name}: axes cannot be negative; got {given} for {x.aval.str_short()}; "
                 "add the rank"
             )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
-            return wrap(complex_extreme(x, dims, name.removeprefix("reduce_")))
+            return wrap(complex_extreme(x, axes, name.removeprefix("reduce_")))
         if (
             name == "reduce_sum"
             and not config.allow_f16_reductions
             and x.aval.dtype.name in ("float16", "bfloat16")
-            and any(x.aval.shape[d] != 1 for d in dims)
+            and any(x.aval.shape[d] != 1 for d in axes)
         ):
             raise ValueError(
                 f"lax.reduce_sum: a sum in 16 bits is not allowed when allow_f16_reductions is "
                 f"False; got {x.aval.str_short()}; convert the operand to float32 first"
             )
-        out = getattr(o, name)(x, axes=dims)
-        return wrap(out if dims else x)  # a sum would start at 0 and lose the sign of -0
+        out = getattr(o, name)(x, axes=axes)
+        return wrap(out if axes else x)  # a sum would start at 0 and lose the sign of -0
 
     def reduce_sharded(
         operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None

@@ -502,13 +502,13 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     Array([2, 1, 0], dtype=int32)
     """
     x = as_node(operand, "lax.rev")
-    dims, rank = _ints(dimensions, "lax.rev"), x.aval.ndim
-    if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
+    axes, rank = _ints(dimensions, "lax.rev"), x.aval.ndim
+    if len(set(axes)) != len(axes) or not all(0 <= d < rank for d in axes):
         raise TypeError(
-            f"lax.rev: dimensions must be distinct and below the rank {rank}; got {dims}; "
+            f"lax.rev: dimensions must be distinct and below the rank {rank}; got {axes}; "
             "name each axis once"
         )
-    return wrap(o.rev(x, dimensions=dims))
+    return wrap(o.rev(x, dimensions=axes))
 
 
 @api_boundary
@@ -544,9 +544,9 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (2,)
     """
     x = as_node(array, "lax.squeeze")
-    axes = _ints(dimensions, "lax.squeeze")
-    dims = tuple(sorted(as_axes(axes, x.aval.ndim, "lax.squeeze")))
-    return wrap(o.squeeze(x, dimensions=dims) if dims else x)
+    given = _ints(dimensions, "lax.squeeze")
+    axes = tuple(sorted(as_axes(given, x.aval.ndim, "lax.squeeze")))
+    return wrap(o.squeeze(x, dimensions=axes) if axes else x)
 
 
 @api_boundary
