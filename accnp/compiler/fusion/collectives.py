@@ -67,7 +67,7 @@ def lower_collective(builder: Builder, node: Node, inputs: tuple[Value, ...]) ->
 
 def _lower_all_gather(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
-    rows = builder.make_op(node, "mesh_gather", _participants(node), (x,))
+    rows = builder.apply_op(node, "mesh_gather", _participants(node), (x,))
     rows = _move_axis(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
@@ -79,7 +79,7 @@ def _lower_all_to_all(builder: Builder, node: Node, x: Value) -> Value:
         s = x.aval.shape
         x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
     x = _move_axis(builder, node, x, at, 0)
-    rows = builder.make_op(node, "mesh_exchange", _participants(node), (x,))
+    rows = builder.apply_op(node, "mesh_exchange", _participants(node), (x,))
     rows = _move_axis(builder, node, rows, 0, p["concat_axis"])
     return _view(builder, node, rows, node.aval.shape)
 
@@ -96,7 +96,7 @@ def _move_axis(builder: Builder, node: Node, x: Value, source: int, target: int)
         return x
     order = [d for d in range(x.aval.ndim) if d != source]
     order.insert(target, source)
-    return builder.make_op(node, "transpose", {"permutation": tuple(order)}, (x,))
+    return builder.apply_op(node, "transpose", {"permutation": tuple(order)}, (x,))
 
 
 def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op) -> Value:
@@ -106,11 +106,11 @@ def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, red
     params = {**_participants(node), "axis_name": (axis,)}
     half = is_half(x.aval.dtype)
     if config.mpi_allreduce and reduce.combine == "sum" and x.aval.dtype.char in _SUMMED:
-        return builder.make_op(node, "mesh_sum", params, (x,))
+        return builder.apply_op(node, "mesh_sum", params, (x,))
     if n == 2 and reduce.combine == "sum" and (half or x.aval.dtype.char in _SUMMED):
         return _add_two_processes(builder, node, x, axis, params)
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
-        rows = builder.make_op(node, "mesh_gather", params, (x,))
+        rows = builder.apply_op(node, "mesh_gather", params, (x,))
         return _reduce_rows(builder, node, reduce, rows)
     shape, size = x.aval.shape, x.aval.size
     part = -(-size // n)
@@ -118,15 +118,15 @@ def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, red
     if part * n != size:
         zero = builder.extra_leaf(full((), 0, x.aval.dtype))
         pads = {"padding_config": ((0, part * n - size, 0),)}
-        flat = builder.make_op(node, "pad", pads, (flat, zero))
+        flat = builder.apply_op(node, "pad", pads, (flat, zero))
     rows = _view(builder, node, flat, (n, part))
-    rows = builder.make_op(node, "mesh_exchange", params, (rows,))
+    rows = builder.apply_op(node, "mesh_exchange", params, (rows,))
     total = _reduce_rows(builder, node, reduce, rows)
-    rows = builder.make_op(node, "mesh_gather", params, (total,))
+    rows = builder.apply_op(node, "mesh_gather", params, (total,))
     flat = _view(builder, node, rows, (n * part,))
     if part * n != size:
         cut = {"start_indices": (0,), "limit_indices": (size,), "strides": None}
-        flat = builder.make_op(node, "slice", cut, (flat,))
+        flat = builder.apply_op(node, "slice", cut, (flat,))
     return _view(builder, node, flat, shape)
 
 
@@ -134,15 +134,15 @@ def _add_two_processes(
     builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
 ) -> Value:
     """Add the arrays of two processes, which send them to each other."""
-    other = builder.make_op(node, "mesh_swap", params, (x,))
+    other = builder.apply_op(node, "mesh_swap", params, (x,))
     first = axis.here == axis.members(params["axis_index_groups"])[0]
     a, b = (x, other) if first else (other, x)
     if dtype_kind(x.aval.dtype) in "fc":  # a sum begins with 0: -0 + -0 gives 0
         zero = builder.extra_leaf(full((), 0, x.aval.dtype))
         shape = {"shape": x.aval.shape, "broadcast_dimensions": ()}
-        zeros = builder.make_op(node, "broadcast_in_dim", shape, (zero,))
-        a = builder.make_op(node, "add", {}, (a, zeros))
-    return builder.make_op(node, "add", {}, (a, b))
+        zeros = builder.apply_op(node, "broadcast_in_dim", shape, (zero,))
+        a = builder.apply_op(node, "add", {}, (a, zeros))
+    return builder.apply_op(node, "add", {}, (a, b))
 
 
 def _lower_reduce_scatter(builder: Builder, node: Node, x: Value) -> Value:
@@ -152,7 +152,7 @@ def _lower_reduce_scatter(builder: Builder, node: Node, x: Value) -> Value:
     split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
     x = _view(builder, node, x, split)
     x = _move_axis(builder, node, x, at, 0)
-    rows = builder.make_op(node, "mesh_exchange", _participants(node), (x,))
+    rows = builder.apply_op(node, "mesh_exchange", _participants(node), (x,))
     return _view(
         builder, node, _reduce_rows(builder, node, OPS["reduce_sum"], rows), node.aval.shape
     )
@@ -172,4 +172,4 @@ def _view(builder: Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Val
     if x.aval.shape == shape:
         return x
     assert prod(shape) == x.aval.size
-    return builder.make_op(node, "reshape", {"new_sizes": shape, "dimensions": None}, (x,))
+    return builder.apply_op(node, "reshape", {"new_sizes": shape, "dimensions": None}, (x,))

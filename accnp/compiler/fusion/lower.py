@@ -78,9 +78,10 @@ class ClusterLowering:
         self.levels: dict[int, int] = {}
         self.count = 0
         self.cost = 1
-        # Expensive values that are kept in the row of an output between passes.
-        self.cached_values: dict[int, Access] = {}
-        self.stored_accesses: list[Access] = []
+        # Where expensive values are kept between passes, in the row of an output, by the id of the
+        # value; and which of these accesses a pass has filled.
+        self.cache_accesses: dict[int, Access] = {}
+        self.filled_accesses: list[Access] = []
 
     # --- the whole ---
 
@@ -248,7 +249,7 @@ class ClusterLowering:
             room = next((v for v in free if v.aval.dtype == x.aval.dtype), None)
             if room is not None:
                 free.remove(room)
-                self.cached_values[id(x)] = self.store_access(room)
+                self.cache_accesses[id(x)] = self.store_access(room)
 
     # --- statements ---
 
@@ -288,8 +289,8 @@ class ClusterLowering:
         known_name = names.get(key)
         if known_name is not None:
             return known_name
-        access = self.cached_values.get(id(v)) if context == "full" and not chain else None
-        if access is not None and access in self.stored_accesses:  # by an earlier pass
+        access = self.cache_accesses.get(id(v)) if context == "full" and not chain else None
+        if access is not None and access in self.filled_accesses:  # by an earlier pass
             name = self.fresh("t")
             self.section.append(Statement(name, v.aval.dtype, access=access))
             names[key] = name
@@ -312,7 +313,7 @@ class ClusterLowering:
                     base.aval.ndim
                     and self.is_computed_here(base)
                     and base.op.kind == "map"
-                    and id(base) not in self.cached_values
+                    and id(base) not in self.cache_accesses
                 )
                 if same and (
                     base.role == "inline"
@@ -336,7 +337,7 @@ class ClusterLowering:
             stack.pop()
         name = names[key]
         if access is not None:
-            self.stored_accesses.append(access)
+            self.filled_accesses.append(access)
             self.phase.stores.append((access, name))
         return name
 

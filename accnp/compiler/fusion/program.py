@@ -230,12 +230,12 @@ class Builder:
             if small is not None:
                 return small
         if op.contraction:
-            make = partial(self.make_op, node)
+            make = partial(self.apply_op, node)
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
         if op.indexing == "scatter":
-            make, const = partial(self.make_op, node), partial(self.constant, env)
+            make, const = partial(self.apply_op, node), partial(self.constant, env)
             rule = imported("accnp.compiler.fusion.scatters").flat_scatter
             flat = rule(make, const, op.name, node.params, ins)
             if flat is not None:
@@ -243,7 +243,7 @@ class Builder:
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.compute_in_float32(node, ins)
         if op.rewrite is not None:
-            cheaper = op.rewrite(partial(self.make_op, node), node.params, ins)
+            cheaper = op.rewrite(partial(self.apply_op, node), node.params, ins)
             if cheaper is not None:
                 return cheaper
         return self.make(op, node.params, ins, node.aval, node)
@@ -263,14 +263,14 @@ class Builder:
         return tuple(
             v
             if v.aval.shape in ((), shape)
-            else self.make_op(node, "broadcast_in_dim", params, (v,))
+            else self.apply_op(node, "broadcast_in_dim", params, (v,))
             for v in ins
         )
 
     def convert(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
         """Convert a value to another dtype."""
         params = {"new_dtype": dtype, "weak_type": weak}
-        return self.make_op(node, "convert_element_type", params, (x,))
+        return self.apply_op(node, "convert_element_type", params, (x,))
 
     def compute_in_float32(self, node: Node, ins: tuple[Value, ...]) -> _Made:
         """Make an operation on half-precision operands that computes in float32."""
@@ -286,10 +286,10 @@ class Builder:
             return back(outputs, results[0])
         return [back(y, a) for y, a in zip(outputs, results, strict=True)]
 
-    def make_op(
+    def apply_op(
         self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
     ) -> Value:
-        """Make a value of another op, which has one result, in place of a node."""
+        """Return the value of another op, which has one result, in place of a node."""
         op = OPS[name]
         return self.make_value(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 

@@ -61,8 +61,8 @@ class _Rewriting:
         self.uses = Counter([id(x) for v in values if v.parent is None for x in v.inputs])
         self.uses.update([id(v) for v in outputs])
 
-    def make_op(self, name: str, params: dict[str, Any], x: Value, *others: Value) -> Value:
-        """Make a value of another op, which comes before the current update."""
+    def apply_op(self, name: str, params: dict[str, Any], x: Value, *others: Value) -> Value:
+        """Return the value of another op, which comes before the current update."""
         op = OPS[name]
         aval = op.infer(x.aval, *[y.aval for y in others], **params)
         self.values.append(self.new(op, params, (x, *others), aval, self.node))
@@ -71,7 +71,7 @@ class _Rewriting:
     def reshaped(self, x: Value, shape: tuple[int, ...]) -> Value:
         if x.aval.shape == shape:
             return x
-        return self.make_op("reshape", {"new_sizes": shape, "dimensions": None}, x)
+        return self.apply_op("reshape", {"new_sizes": shape, "dimensions": None}, x)
 
     def update(self, v: Value) -> None:
         region, self.node = region_of(v), v.node
@@ -85,7 +85,9 @@ class _Rewriting:
             known = region.in_order and (count is not None or not strip_views(x)[1])
             if not (known and _is_computed(u) and v.aval.dtype.kind != "b"):
                 return
-            u = self.make_op(COMBINES[v.op.combine].op, {}, self.window(x, region, u.aval.shape), u)
+            u = self.apply_op(
+                COMBINES[v.op.combine].op, {}, self.window(x, region, u.aval.shape), u
+            )
         if v.op.indexing == "scatter":
             v.op, v.params, v.inputs = UPDATE, {"region": region}, (x, u)
             self.changed = True
@@ -108,10 +110,10 @@ class _Rewriting:
             "limit_indices": tuple([i + 1 for i in last]),
             "strides": strides,
         }
-        part = self.make_op("slice", params, x)
+        part = self.apply_op("slice", params, x)
         turned = tuple([d for d, s in enumerate(steps) if s < 0])
         if turned:
-            part = self.make_op("rev", {"dimensions": turned}, part)
+            part = self.apply_op("rev", {"dimensions": turned}, part)
         return self.reshaped(part, shape)
 
     def overlay(self, v: Value, region: Region, count: int) -> None:
