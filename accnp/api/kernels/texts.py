@@ -220,7 +220,7 @@ class ScalarText(ast.NodeTransformer):
         if self.is_local(node):
             node.id = self.renamed(node.id)
             return node
-        return self.written(self.outside(node), node.id, node)
+        return self.written(self.find_outer_value(node), node.id, node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Write functions of arrays that have a meaning for numbers, and find ranges that never
@@ -281,9 +281,9 @@ class ScalarText(ast.NodeTransformer):
                 self.refuse(f"{ast.unparse(node)} is not defined", node)
             return getattr(base, node.attr)
         assert isinstance(node, ast.Name)
-        return self.outside(node)
+        return self.find_outer_value(node)
 
-    def outside(self, node: ast.Name) -> Any:
+    def find_outer_value(self, node: ast.Name) -> Any:
         """What a name from outside the function stands for now."""
         code, name = self.function.__code__, node.id
         if name in code.co_freevars:

@@ -72,7 +72,7 @@ def check_parameters(tree: ast.FunctionDef) -> None:
 
 
 def check_function(
-    tree: ast.FunctionDef, outside: Collection[str], constants: Mapping[str, Const]
+    tree: ast.FunctionDef, global_names: Collection[str], constants: Mapping[str, Const]
 ) -> None:
     """Check a function of numbers that the text of a kernel defines.
 
@@ -80,7 +80,7 @@ def check_function(
     ----------
     tree : ast.FunctionDef
         The function.
-    outside : collection of str
+    global_names : collection of str
         The names that it can read from outside.
     constants : mapping of str to Const
         Those of them that are numbers.
@@ -102,7 +102,7 @@ def check_function(
                 raise Unsupported(f"{ast.unparse(node)} is not defined", node)
             if isinstance(node, ast.Return) and node.value is None:
                 raise Unsupported(f"{tree.name} returns nothing here", node)
-    check_assignments(tree, constants, outside)
+    check_assignments(tree, constants, global_names)
     if falls_through(tree.body):
         raise Unsupported(f"{tree.name} returns nothing on some path", tree)
 
@@ -110,7 +110,7 @@ def check_function(
 def check_assignments(
     tree: ast.FunctionDef,
     constants: Mapping[str, Const],
-    outside: Collection[str] | None = None,
+    global_names: Collection[str] | None = None,
     index_ends: bool = False,
 ) -> None:
     """Check that every name of a function that is read has a value.
@@ -124,7 +124,7 @@ def check_assignments(
         The function.
     constants : mapping of str to Const
         Numbers that it can read from outside.
-    outside : collection of str, optional
+    global_names : collection of str, optional
         All names that it can read from outside; by default, these are not checked.
     index_ends : bool, optional
         Whether the index of a loop has no value after the loop.
@@ -134,7 +134,7 @@ def check_assignments(
     Unsupported
         At the first use of a name that is not defined, or may have no value.
     """
-    _Assignments(tree, constants, outside, index_ends).check()
+    _Assignments(tree, constants, global_names, index_ends).check()
 
 
 def _is_missing(node: ast.AST, local: Collection[str]) -> bool:
@@ -150,10 +150,10 @@ class _Assignments:
         self,
         tree: ast.FunctionDef,
         constants: Mapping[str, Const],
-        outside: Collection[str] | None,
+        global_names: Collection[str] | None,
         index_ends: bool,
     ) -> None:
-        self.tree, self.constants, self.outside = tree, constants, outside
+        self.tree, self.constants, self.global_names = tree, constants, global_names
         self.index_ends = index_ends
         self.parameters = {a.arg for a in tree.args.args}
         self.local = self.parameters | assigned(tree.body)
@@ -236,7 +236,7 @@ class _Assignments:
                 if self.index_ends and n.id in self.indices:
                     what = "is the index of a loop and is read after it"
                 raise Unsupported(f"name {n.id!r} {what}", n)
-            if self.outside is not None and n.id not in self.outside:
+            if self.global_names is not None and n.id not in self.global_names:
                 raise Unsupported(f"name {n.id!r} is not defined", n)
 
 

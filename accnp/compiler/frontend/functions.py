@@ -37,7 +37,7 @@ __all__ = ["UserFunctions", "result_type"]
 
 # The modules and names that the source of a function can use (`api.kernels.texts`).
 _IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy\nimport numpy as np"
-_GLOBALS = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"})
+_PREDEFINED_NAMES = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"})
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
@@ -78,7 +78,8 @@ class UserFunctions:
         self.left = LARGEST
         self.active: list[str] = []  # the enclosing functions
         self.structured: dict[str, ast.FunctionDef] = {}
-        self.outside = {*_GLOBALS, *self.constants, *self.functions}  # what these can read
+        # What the functions can read.
+        self.global_names = {*_PREDEFINED_NAMES, *self.constants, *self.functions}
         self.checked: set[str] = set()
 
     def count(self) -> None:
@@ -144,7 +145,7 @@ class UserFunctions:
             return
         self.checked.add(name)
         tree = self.functions[name]
-        check_function(tree, self.outside, self.constants)
+        check_function(tree, self.global_names, self.constants)
         for other in sorted(names_in(*tree.body) & self.functions.keys()):
             self.check(other)
 
