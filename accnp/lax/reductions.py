@@ -73,13 +73,13 @@ def _make_reduce(name: str, example: str) -> Reduction: ...
 def _make_reduce(name: str, example: str) -> Reduction:
     def reduce(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
-        given = tuple(axes)  # nonnegative
+        user_axes = tuple(axes)  # nonnegative
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
             raise wrong_dtype(f"lax.{name}", x.aval.dtype, "biu")
-        axes = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
-        if axes != tuple(sorted(given)):
+        axes = tuple(sorted(as_axes(user_axes, x.aval.ndim, f"lax.{name}")))
+        if axes != tuple(sorted(user_axes)):
             raise ValueError(
-                f"lax.{name}: axes cannot be negative; got {given} for {x.aval.str_short()}; "
+                f"lax.{name}: axes cannot be negative; got {user_axes} for {x.aval.str_short()}; "
                 "add the rank"
             )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):

@@ -544,8 +544,8 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (2,)
     """
     x = as_node(array, "lax.squeeze")
-    given = _ints(dimensions, "lax.squeeze")
-    axes = tuple(sorted(as_axes(given, x.aval.ndim, "lax.squeeze")))
+    user_axes = _ints(dimensions, "lax.squeeze")
+    axes = tuple(sorted(as_axes(user_axes, x.aval.ndim, "lax.squeeze")))
     return wrap(o.squeeze(x, dimensions=axes) if axes else x)
 
 

@@ -273,11 +273,11 @@ def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ..
         raise TypeError(
             f"{name}: axes must be a sequence of integers; got {dimensions!r}; pass a tuple"
         )
-    given = tuple(dimensions)
-    axes = tuple(sorted(as_axes(given, rank, name)))
-    if any(int(d) < 0 for d in given):
+    user_axes = tuple(dimensions)
+    axes = tuple(sorted(as_axes(user_axes, rank, name)))
+    if any(int(d) < 0 for d in user_axes):
         raise ValueError(
-            f"{name}: axes cannot be negative; got {given} for rank {rank}; add the rank"
+            f"{name}: axes cannot be negative; got {user_axes} for rank {rank}; add the rank"
         )
     return axes
 
