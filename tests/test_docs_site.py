@@ -19,7 +19,7 @@ from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 from doc_examples import Page, without_measurements
 
 ROOT = Path(__file__).parent.parent
@@ -250,8 +250,8 @@ def test_every_public_name_has_a_page() -> None:
     missing = []
     for name in NAMES:
         head, _, last = name.rpartition(".")
-        module = find(head) if head else reference.resolve("accnp")
-        value = find(name)
+        module = find_object(head) if head else reference.resolve("accnp")
+        value = find_object(name)
         if not isinstance(module, ModuleType) or value is None or last.startswith("__"):
             continue
         if isinstance(value, ModuleType):

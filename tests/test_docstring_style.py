@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 from test_docs_site import api_reference
 from test_docstrings import PUBLIC, excused
 
@@ -134,11 +134,13 @@ def wrong_names(name: str, parts: dict[str, str]) -> list[str]:
     """Yield the errors and the related functions that do not exist."""
     home, wrong = name.rpartition(".")[0], []
     for error in entries(parts.get("Raises", "")):
-        if not (hasattr(builtins, error) or hasattr(errors, error) or find(f"{home}.{error}")):
+        if not (
+            hasattr(builtins, error) or hasattr(errors, error) or find_object(f"{home}.{error}")
+        ):
             wrong.append(f"Raises {error}")
     for other in related(parts):
         ours = other.removeprefix("accnp.")
-        if not any(find(path) for path in (f"{home}.{ours}", ours, f"numpy.{ours}")):
+        if not any(find_object(path) for path in (f"{home}.{ours}", ours, f"numpy.{ours}")):
             wrong.append(f"See Also {other}")
     return wrong
 
@@ -221,7 +223,7 @@ def test_signatures_show_no_addresses() -> None:
     shown = []
     for name in PUBLIC:
         try:
-            text = str(inspect.signature(find(name)))
+            text = str(inspect.signature(find_object(name)))
         except (TypeError, ValueError):
             continue  # built in
         if re.search(r" at 0x|\bred\.", text) and not name.startswith(made_by_calls):

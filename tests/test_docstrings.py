@@ -15,7 +15,7 @@ from types import GenericAlias
 from typing import Any
 
 import pytest
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 
 import accnp
 from accnp.numpy.ufunc_docstrings import refused
@@ -38,7 +38,7 @@ PUBLIC = {
     name: found
     for name, (kind, _) in NAMES.items()
     if kind in KINDS
-    and callable(found := find(name))
+    and callable(found := find_object(name))
     and not isinstance(found, GenericAlias)
     and str(getattr(found, "__module__", "accnp")).startswith("accnp")
 }

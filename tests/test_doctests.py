@@ -14,7 +14,7 @@ from types import GenericAlias, ModuleType
 from typing import Any
 
 import pytest
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 
 from accnp.config import scope
 
@@ -54,8 +54,10 @@ FUNCTIONS = [
     for name, (kind, _) in NAMES.items()
     if kind in ("function", "ufunc")
     and name.split(".")[0] in ("numpy", "lax", "nn", "random", "scipy", "image", "ops")
-    and callable(find(name))
-    and not isinstance(find(name), GenericAlias)  # a type for annotations has no text of its own
+    and callable(find_object(name))
+    and not isinstance(
+        find_object(name), GenericAlias
+    )  # a type for annotations has no text of its own
 ]
 
 
@@ -63,13 +65,13 @@ NAMESPACES = sorted(
     {
         name
         for name, (kind, _) in NAMES.items()
-        if kind == "module" and isinstance(find(name), ModuleType)
+        if kind == "module" and isinstance(find_object(name), ModuleType)
     }
     | {
         f"scipy.{name}"
-        for name in dir(find("scipy"))
+        for name in dir(find_object("scipy"))
         if name.isidentifier()  # pytest adds others to what it rewrites
-        and isinstance(find(f"scipy.{name}"), ModuleType)
+        and isinstance(find_object(f"scipy.{name}"), ModuleType)
     }
 )
 
@@ -107,10 +109,10 @@ def with_examples() -> dict[str, str]:
                 seen.add(text)
                 examples[where.removeprefix("accnp.")] = text
     for name in NAMESPACES:
-        examples[name] = find(name).__doc__ or ""
+        examples[name] = find_object(name).__doc__ or ""
     for name in FUNCTIONS:  # those of modules that are made, too
-        ours = str(getattr(find(name), "__module__", "")).startswith("accnp")
-        text = (ours and find(name).__doc__) or ""
+        ours = str(getattr(find_object(name), "__module__", "")).startswith("accnp")
+        text = (ours and find_object(name).__doc__) or ""
         if ">>>" in text and text not in seen:
             examples[name] = text
     return examples
@@ -130,12 +132,14 @@ def test_example(where: str) -> None:
 
 def test_namespaces_have_examples() -> None:
     """Applies to all except the distributions of `scipy.stats`, whose functions have examples."""
-    bare = [name for name in NAMESPACES if ">>>" not in (find(name).__doc__ or "")]
+    bare = [name for name in NAMESPACES if ">>>" not in (find_object(name).__doc__ or "")]
     assert not [name for name in bare if not name.startswith("scipy.stats.")]
     assert len(NAMESPACES) > 50
 
 
 def test_functions_have_examples() -> None:
     """Applies to the namespaces that programs use most."""
-    bare = {name for name in FUNCTIONS if ">>>" not in (getattr(find(name), "__doc__", "") or "")}
+    bare = {
+        name for name in FUNCTIONS if ">>>" not in (getattr(find_object(name), "__doc__", "") or "")
+    }
     assert not bare

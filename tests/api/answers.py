@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from api.recipes import WIDE, Called, Case, cases, operands, space_of
+from api.recipes import WIDE_DTYPES, CallLike, Case, cases, operands, recipe_file_of
 
 FOLDER = Path(__file__).parent / "expected"
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
@@ -50,7 +50,7 @@ def function(m: Any, name: str) -> Callable[..., Any]:
     return initialised
 
 
-def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
+def call(m: Any, name: str, case: CallLike, arrays: dict[str, Any]) -> Any:
     """Evaluate a case with the library `m` (`jax` or `accnp`)."""
     scope = {"jnp": m.numpy, "lax": m.lax, "nn": m.nn, "jax": m, "np": np, **arrays}
     scope["f"] = function(m, name)
@@ -59,19 +59,19 @@ def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
         return eval(f"f({case.arguments})", scope)
 
 
-def arrays_of(m: Any, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+def convert_operands(m: Any, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the operands of a case: arrays of the library `m`, and Python numbers."""
     values = operands(case)
     arrays = {k: m.numpy.asarray(v) for k, v in values.items() if isinstance(v, np.ndarray)}
     return arrays, {k: v for k, v in values.items() if k not in arrays}
 
 
-def moving(arrays: dict[str, Any]) -> dict[str, Any]:
+def select_differentiable(arrays: dict[str, Any]) -> dict[str, Any]:
     """Return the operands with respect to which the gradient is taken."""
     return {k: v for k, v in arrays.items() if v.dtype.kind in "fc" or v.dtype.name == "bfloat16"}
 
 
-def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
+def flatten_result(m: Any, tree: Any) -> tuple[Any, list[Any]]:
     """Return the tree structure of a result as JSON data, and its arrays."""
     leaves: list[Any] = []
 
@@ -95,7 +95,7 @@ def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
     return walk(tree), leaves
 
 
-def packed(x: Any) -> list[Any]:
+def pack_array(x: Any) -> list[Any]:
     """Return an array as a list of dtype, weak flag, shape and numbers."""
     value, weak = np.asarray(x), bool(getattr(x, "weak_type", False))
     kind = value.dtype.name
@@ -109,7 +109,7 @@ def packed(x: Any) -> list[Any]:
 
 
 def is_wide(case: Case) -> bool:
-    return case.dtype in WIDE
+    return case.dtype in WIDE_DTYPES
 
 
 def with_gradient(case: Case) -> bool:
@@ -120,7 +120,7 @@ def with_gradient(case: Case) -> bool:
     return plain and len(case.more) < 2
 
 
-def weighted(m: Any, leaves: list[Any]) -> Any:
+def weighted_sum(m: Any, leaves: list[Any]) -> Any:
     """Return a weighted sum of all numbers, in which each number has a different weight."""
     total = m.numpy.zeros((), "float32")
     for x in leaves:
@@ -138,7 +138,7 @@ def precision(m: Any, wide: bool) -> Any:
 
 def answers(name: str) -> list[Record]:
     """Return the stored records of the cases of a function, in order."""
-    space = space_of(name)
+    space = recipe_file_of(name)
     path = FOLDER / f"values_{space}.json"
     if space not in _tables:
         _tables[space] = json.loads(path.read_text()) if path.exists() else {}
@@ -146,7 +146,7 @@ def answers(name: str) -> list[Record]:
     mark = zlib.crc32("\n".join(map(str, cases(name))).encode())
     ask = os.environ.get("ACCNP_ORACLE")
     if ask == "all" or (ask and table.get(name, [0])[0] != mark):
-        table[name] = [mark, *_asked(name)]
+        table[name] = [mark, *_run_jax(name)]
         lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(table.items())]
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     stored = table.get(name, [0])
@@ -154,7 +154,7 @@ def answers(name: str) -> list[Record]:
     return stored[1:]
 
 
-def _asked(name: str) -> list[Record]:
+def _run_jax(name: str) -> list[Record]:
     import jax
 
     records: dict[Case, Record] = {}
@@ -171,12 +171,12 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
     traced: dict[str, Callable[..., Any]] = {}
     inputs: dict[str, Any] = {}
     for case in chosen:
-        arrays, numbers = arrays_of(jax, case)
+        arrays, numbers = convert_operands(jax, case)
         record: Record = {}
         records[case] = record
 
         def run(a: Any, case: Case = case, numbers: Any = numbers, record: Any = record) -> Any:
-            tree, leaves = flat(jax, call(jax, name, case, {**a, **numbers}))
+            tree, leaves = flatten_result(jax, call(jax, name, case, {**a, **numbers}))
             record["tree"] = tree
             return leaves
 
@@ -184,7 +184,7 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
             jax.eval_shape(run, arrays)
         except Exception:
             try:
-                record["leaves"] = [packed(x) for x in run(arrays)]
+                record["leaves"] = [pack_array(x) for x in run(arrays)]
                 record["concrete"] = True
             except Exception as error:
                 kinds = [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"]
@@ -192,7 +192,7 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
             continue
         traced[f"{len(inputs)}"] = run
         inputs[f"{len(inputs)}"] = arrays
-        ways = _ways(jax, run, arrays) if with_gradient(case) else {}
+        ways = _transformed_functions(jax, run, arrays) if with_gradient(case) else {}
         record["vmap"] = "vmap" in ways
         if "grad" in ways:
             traced[f"grad {len(inputs) - 1}"] = ways["grad"]
@@ -219,21 +219,23 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
         if str(i) not in results:
             records[case] = {"unsupported": True}
             continue
-        records[case]["leaves"] = [packed(x) for x in results[str(i)]]
+        records[case]["leaves"] = [pack_array(x) for x in results[str(i)]]
         gradient = results.get(f"grad {i}")
         if gradient is not None:
-            records[case]["grad"] = {k: packed(v) for k, v in gradient.items()}
+            records[case]["grad"] = {k: pack_array(v) for k, v in gradient.items()}
     return records
 
 
-def _ways(jax: Any, run: Callable[..., Any], arrays: dict[str, Any]) -> dict[str, Any]:
+def _transformed_functions(
+    jax: Any, run: Callable[..., Any], arrays: dict[str, Any]
+) -> dict[str, Any]:
     """Return functions for the gradient, if it exists, and for `vmap`, if it supports the case."""
     ways: dict[str, Any] = {}
-    loose = moving(arrays)
+    loose = select_differentiable(arrays)
 
     def gradient(a: dict[str, Any]) -> Any:
         rest = {k: v for k, v in a.items() if k not in loose}
-        return jax.grad(lambda m: weighted(jax, run({**rest, **m})))({k: a[k] for k in loose})
+        return jax.grad(lambda m: weighted_sum(jax, run({**rest, **m})))({k: a[k] for k in loose})
 
     tests = {
         "grad": (gradient, arrays),

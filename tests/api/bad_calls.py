@@ -2,9 +2,10 @@
 value.
 
 The input is `bad_calls.txt` with rows `name | call`: a call that JAX accepts, which this module
-modifies, or after `!` one that JAX refuses. `calls(name)` returns the source of each invalid call
-over the names of `given`, whether the argument has a completely different type, and the argument.
-`outcome(call, space)` returns the error that a call raises.
+modifies, or after `!` one that JAX refuses. `invalid_calls(name)` returns the source of each
+invalid call over the names of `call_scope`, whether the argument has a completely different type,
+and the argument.
+`raised_error(call, space)` returns the error that a call raises.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from api.test_names import find
+from api.test_names import find_object
 
 import accnp
 
@@ -28,7 +29,7 @@ for _row in (Path(__file__).parent / "bad_calls.txt").read_text().splitlines():
         TABLE.setdefault(_name.strip(), []).append(_call.strip())
 
 
-class Space:
+class NamespaceChain:
     """The names that calls use, looked up in the namespace, then in the package that contains
     it.
     """
@@ -43,9 +44,9 @@ class Space:
         raise AttributeError(name)
 
 
-def given(jnp: Any, above: Any) -> dict[str, Any]:
+def call_scope(jnp: Any, above: Any) -> dict[str, Any]:
     """Return the values of the names in calls."""
-    space = Space(jnp, above)
+    space = NamespaceChain(jnp, above)
     return {
         "jnp": space,
         "jax": space,
@@ -60,20 +61,29 @@ def given(jnp: Any, above: Any) -> dict[str, Any]:
 
 
 # What an argument is replaced by, by what it is.
-ANYTHING = ["'a'", "None"]
-ARRAY = ["jnp.ones((2, 3, 4, 5))", "jnp.ones(7)", "jnp.float32(1)", "jnp.ones((0,))", "[1.0, 2.0]",
-    "({}) * 1j", "({}) > 0", "({}) * 1.5", "jnp.asarray({}).astype(int)"]  # fmt: skip
-INTEGER = ["-99", "99", "2.5", "1j", "(0, 0)"]
-FLOAT = ["1j", "jnp.ones((7, 7, 7))"]
-TEXT = ["'foo'", "3"]
-SEQUENCE = ["()", "(9, 9)", "3", "(-1,)", "('a',)", "2.5", "({0})[:1] + ({0})"]
-FUNCTION = ["3", "'a'"]
+INVALID_FOR_ANY = ["'a'", "None"]
+INVALID_ARRAYS = ["jnp.ones((2, 3, 4, 5))", "jnp.ones(7)", "jnp.float32(1)", "jnp.ones((0,))",
+    "[1.0, 2.0]", "({}) * 1j", "({}) > 0", "({}) * 1.5", "jnp.asarray({}).astype(int)"]  # fmt: skip
+INVALID_INTEGERS = ["-99", "99", "2.5", "1j", "(0, 0)"]
+INVALID_FLOATS = ["1j", "jnp.ones((7, 7, 7))"]
+INVALID_STRINGS = ["'foo'", "3"]
+INVALID_SEQUENCES = ["()", "(9, 9)", "3", "(-1,)", "('a',)", "2.5", "({0})[:1] + ({0})"]
+INVALID_FUNCTIONS = ["3", "'a'"]
 # Mistakes of the right kind, for which the class of the error must be jax's.
-SENSIBLE = {*ARRAY, "-99", "99", "-2", "9", "(0, 0)", "'foo'", "'float33'", "(-1,)", "(9, 9)"} - {
-    "[1.0, 2.0]"
-}
+SAME_TYPE_VALUES = {
+    *INVALID_ARRAYS,
+    "-99",
+    "99",
+    "-2",
+    "9",
+    "(0, 0)",
+    "'foo'",
+    "'float33'",
+    "(-1,)",
+    "(9, 9)",
+} - {"[1.0, 2.0]"}
 # What a parameter that is not given gets, by its name or its default.
-NAMED = {
+INVALID_BY_PARAMETER = {
     "axis": ["9", "(0, 0)", "'a'", "1.5"],
     "axes": ["9", "(0, 0)", "'a'", "(1.5,)"],
     "axis1": ["9", "'a'"],
@@ -90,7 +100,7 @@ NAMED = {
     "where": ["'a'", "None"],
     "initial": ["'a'"],
 }  # fmt: skip
-SILENT = {
+UNTESTED_PARAMETERS = {
     "device",
     "out_sharding",
     "sharding",
@@ -102,7 +112,7 @@ SILENT = {
 }
 
 
-def _by_default(value: Any) -> list[str]:
+def _invalid_values_for_default(value: Any) -> list[str]:
     if isinstance(value, bool):
         return []
     if isinstance(value, int):
@@ -114,32 +124,33 @@ def _by_default(value: Any) -> list[str]:
     return ["'a'", "-99"] if value is None else []
 
 
-def _by_value(value: Any) -> list[str]:
+def _invalid_values_for_argument(value: Any) -> list[str]:
     if isinstance(value, bool | type) or value is None:
         return []
     if isinstance(value, accnp.Array | np.ndarray | np.generic):
-        return ARRAY
+        return INVALID_ARRAYS
     for kinds, choice in (
-        (int, INTEGER), (float | complex, FLOAT), (str, TEXT), (tuple | list, SEQUENCE),
+        (int, INVALID_INTEGERS), (float | complex, INVALID_FLOATS), (str, INVALID_STRINGS),
+        (tuple | list, INVALID_SEQUENCES),
     ):  # fmt: skip
         if isinstance(value, kinds):
             return choice
-    return FUNCTION if callable(value) else []
+    return INVALID_FUNCTIONS if callable(value) else []
 
 
-OURS = given(accnp.numpy, accnp)
+ACCNP_SCOPE = call_scope(accnp.numpy, accnp)
 
 
-def value(text: str) -> Any:
+def evaluate_or_none(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return eval(text, dict(OURS))
+            return eval(text, dict(ACCNP_SCOPE))
     except Exception:
         return None
 
 
-def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
+def invalidate_arguments(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     """Yield the calls that differ from a valid one in one argument, whether it has a completely
     different type, and its source.
     """
@@ -152,52 +163,52 @@ def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, 
         return f"{function}({', '.join([*places, *[f'{k}={t}' for k, t in words.items()]])})"
 
     for i, old in enumerate(places):
-        for bad in [*ANYTHING, *_by_value(value(old))]:
+        for bad in [*INVALID_FOR_ANY, *_invalid_values_for_argument(evaluate_or_none(old))]:
             changed = [*places[:i], bad.format(old), *places[i + 1 :]]
-            yield text(changed, words), bad not in SENSIBLE, changed[i]
+            yield text(changed, words), bad not in SAME_TYPE_VALUES, changed[i]
     for word, old in words.items():
-        for bad in [*ANYTHING, *_by_value(value(old))]:
+        for bad in [*INVALID_FOR_ANY, *_invalid_values_for_argument(evaluate_or_none(old))]:
             yield (
                 text(places, {**words, word: bad.format(old)}),
-                bad not in SENSIBLE,
+                bad not in SAME_TYPE_VALUES,
                 bad.format(old),
             )
     if places:
         yield text([], words), False, ""
     known = {p: d for p, d in parameters.items() if p not in words}
     for p, default in list(known.items())[len(places) :]:
-        if p not in SILENT:
-            for bad in NAMED.get(p) or _by_default(default):
-                yield text(places, {**words, p: bad}), bad not in SENSIBLE, bad
+        if p not in UNTESTED_PARAMETERS:
+            for bad in INVALID_BY_PARAMETER.get(p) or _invalid_values_for_default(default):
+                yield text(places, {**words, p: bad}), bad not in SAME_TYPE_VALUES, bad
     if parameters:
         last = list(parameters)[-1]
         yield text(places, {**words, last[:-1] + last[-1] * 2: "0"}), False, ""
 
 
-def calls(name: str) -> list[tuple[str, bool, str]]:
+def invalid_calls(name: str) -> list[tuple[str, bool, str]]:
     """Return all invalid calls of a function, including those that JAX accepts nevertheless."""
     unique: dict[str, tuple[str, bool, str]] = {}
     for call in TABLE.get(name, []):
         if call.startswith("!"):
             unique.setdefault(call[1:].strip(), (call[1:].strip(), False, ""))
         else:
-            for one in spoiled(call, parameters_of(name)):
+            for one in invalidate_arguments(call, named_parameters(name)):
                 unique.setdefault(one[0], one)
     return list(unique.values())
 
 
-def parameters_of(name: str) -> dict[str, Any]:
+def named_parameters(name: str) -> dict[str, Any]:
     """Return the parameters of a public function that can be passed by name, with their
     defaults.
     """
     try:
-        known = inspect.signature(find(name)).parameters.values()
+        known = inspect.signature(find_object(name)).parameters.values()
     except (TypeError, ValueError):
         return {}
     return {p.name: p.default for p in known if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
 
-def outcome(call: str, space: dict[str, Any]) -> Exception | None:
+def raised_error(call: str, space: dict[str, Any]) -> Exception | None:
     """Return the error that a call raises, or None."""
     try:
         with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """Compare arrays with JAX's results, or with reference values where JAX is less accurate.
 
 The functions take accnp's result, JAX's result, and the call (a `recipes.Case`, or an object with
-the same attributes), for which `references.py` has reference values. They raise `Differs` if the
-results disagree.
+the same attributes), for which `references.py` has reference values. They raise
+`ResultsDiffer` if the results disagree.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from api.recipes import Called
-from api.references import determined, gradient_quotients, reference
+from api.recipes import CallLike
+from api.references import determined_part, gradient_quotients, reference_results
 from api.support import value_of
 
 import accnp
 
-ROUGH = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
+TOLERANCES = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
 
 
-class Differs(Exception):
+class ResultsDiffer(Exception):
     """Results differ. The arguments are the class of the difference, as in `exceptions.txt`, and a
     description.
     """
 
 
-def unpacked(packed: list[Any]) -> np.ndarray:
+def unpack_array(packed: list[Any]) -> np.ndarray:
     kind, _, shape, numbers = packed
     dtype = np.dtype(kind)
     if dtype.kind == "c":
@@ -37,7 +37,7 @@ def unpacked(packed: list[Any]) -> np.ndarray:
         return np.asarray(numbers, dtype).reshape(shape)
 
 
-def apart(
+def differs(
     value: np.ndarray, other: np.ndarray, signs: bool = False, rough: float | None = None
 ) -> np.ndarray:
     """Return where two arrays differ by more than rounding errors; `signs` also compares signs of
@@ -49,7 +49,7 @@ def apart(
     if value.dtype.kind == "c":
         value, other = (np.stack([x.real, x.imag], -1) for x in (value, other))
     a, b = value.astype(np.float64), other.astype(np.float64)
-    rough = rough or ROUGH.get(kind, 2e-5)
+    rough = rough or TOLERANCES.get(kind, 2e-5)
     with np.errstate(all="ignore"):
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
         least = rough * (1 if kind in ("float16", "bfloat16") else 0.1)
@@ -64,13 +64,14 @@ def check_type(actual: Any, expected: list[Any]) -> None:
     """Compare dtype, shape and weak flag of an array with a packed array."""
     kind, weak, shape = expected[:3]
     if (actual.dtype.name, list(actual.shape)) != (kind, shape):
-        raise Differs("type", f"{actual.dtype.name}{list(actual.shape)}, jax {kind}{shape}")
+        raise ResultsDiffer("type", f"{actual.dtype.name}{list(actual.shape)}, jax {kind}{shape}")
     if isinstance(actual, accnp.Array) and kind != "bool" and actual.weak_type != weak:
-        raise Differs("weak", f"{actual.weak_type}, jax {weak}")
+        raise ResultsDiffer("weak", f"{actual.weak_type}, jax {weak}")
 
 
-def check_values(name: str, case: Called, actual: list[Any], theirs: list[np.ndarray]) -> None:
-    """Raise `Differs` unless each number matches JAX's, or a NumPy, SciPy or formula reference.
+def check_values(name: str, case: CallLike, actual: list[Any], theirs: list[np.ndarray]) -> None:
+    """Raise `ResultsDiffer` unless each number matches JAX's or a reference by NumPy, SciPy or a
+    formula.
 
     If the result is partly unspecified, only the specified part is compared.
     """
@@ -78,41 +79,41 @@ def check_values(name: str, case: Called, actual: list[Any], theirs: list[np.nda
     values = [value_of(x) for x in actual]
     shapes = [x.shape for x in values]
     same = [y.shape for y in theirs] == shapes
-    if same and not any(apart(x, y, signs).any() for x, y in zip(values, theirs, strict=True)):
+    if same and not any(differs(x, y, signs).any() for x, y in zip(values, theirs, strict=True)):
         return
-    others = reference(name, case, tuple(x.dtype for x in values))
-    ours = determined(name, case, values)
+    others = reference_results(name, case, tuple(x.dtype for x in values))
+    ours = determined_part(name, case, values)
     wrong: list[np.ndarray] = []
     for answer in (theirs, others):
         if not answer or [y.shape for y in answer] != shapes:
             continue
-        parts = determined(name, case, answer)
-        masks = [apart(x, y, signs) for x, y in zip(ours, parts, strict=True)]
+        parts = determined_part(name, case, answer)
+        masks = [differs(x, y, signs) for x, y in zip(ours, parts, strict=True)]
         wrong = [a & b for a, b in zip(wrong, masks, strict=True)] if wrong else masks
     if not wrong:
-        raise Differs("type" if theirs else "accepts", f"{values}, jax {theirs}")
+        raise ResultsDiffer("type" if theirs else "accepts", f"{values}, jax {theirs}")
     for i, mask in enumerate(wrong):
         if mask.any():
             places = np.nonzero(mask.ravel())[0][:6]
             text = f"{ours[i].flat[places]} at {places}"
             for who, answer in (("jax", theirs), ("others", others)):
                 if [y.shape for y in answer] == shapes:
-                    text += f", {who} {determined(name, case, answer)[i].flat[places]}"
-            raise Differs("value" if theirs else "accepts", text)
+                    text += f", {who} {determined_part(name, case, answer)[i].flat[places]}"
+            raise ResultsDiffer("value" if theirs else "accepts", text)
 
 
 def check_gradient(
-    name: str, case: Called, letter: str, gradient: np.ndarray, theirs: np.ndarray
+    name: str, case: CallLike, letter: str, gradient: np.ndarray, theirs: np.ndarray
 ) -> None:
-    """Raise `Differs` unless each derivative matches JAX's or a difference quotient."""
+    """Raise `ResultsDiffer` unless each derivative matches JAX's or a difference quotient."""
     rough = 2e-2 if "float16" in str(case) else None
     expected = theirs.copy()
-    for place in np.nonzero(apart(gradient, theirs, rough=rough).ravel())[0].tolist():
+    for place in np.nonzero(differs(gradient, theirs, rough=rough).ravel())[0].tolist():
         for quotient in gradient_quotients(name, case, letter, place):
             expected.flat[place] = quotient
-            if not apart(gradient, expected, rough=rough).flat[place]:
+            if not differs(gradient, expected, rough=rough).flat[place]:
                 break
         else:
             text = f"{gradient.flat[place]}, jax {theirs.flat[place]}, quotients"
             quotients = gradient_quotients(name, case, letter, place)
-            raise Differs("grad", f"{text} {quotients} at {letter}, {place}")
+            raise ResultsDiffer("grad", f"{text} {quotients} at {letter}, {place}")

@@ -30,11 +30,11 @@ def inputs() -> dict[str, np.ndarray]:
     }
 
 
-def _of(names: str, form: str) -> list[str]:
+def _fill_template(names: str, form: str) -> list[str]:
     return [form.replace("?", name) for name in names.split()]
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
@@ -42,34 +42,38 @@ MASK = "np.array([True, False, True])"
 COLUMNS = "np.array([True, False, True, True])"
 
 ELEMENTWISE = [
-    *_of(
+    *_fill_template(
         "abs absolute cbrt ceil cos cosh deg2rad degrees exp exp2 expm1 fabs floor isfinite isinf"
         " isnan log log10 log1p log2 negative positive rad2deg radians reciprocal rint round sign"
         " signbit sin sinc sinh sqrt square tan tanh trunc i0 nan_to_num isneginf isposinf"
         " arcsinh asinh arctan atan logical_not",
         "jnp.?(X)",
     ),
-    *_of("arccos acos arcsin asin arctanh atanh", "jnp.?(U)"),
-    *_of("arccosh acosh", "jnp.?(X + 1)"),
-    *_of("angle conj conjugate real imag abs exp sqrt square negative sin log", "jnp.?(Z)"),
-    *_of("bitwise_not invert bitwise_invert bitwise_count abs sign square negative", "jnp.?(I)"),
-    *_of(
+    *_fill_template("arccos acos arcsin asin arctanh atanh", "jnp.?(U)"),
+    *_fill_template("arccosh acosh", "jnp.?(X + 1)"),
+    *_fill_template(
+        "angle conj conjugate real imag abs exp sqrt square negative sin log", "jnp.?(Z)"
+    ),
+    *_fill_template(
+        "bitwise_not invert bitwise_invert bitwise_count abs sign square negative", "jnp.?(I)"
+    ),
+    *_fill_template(
         "add subtract multiply divide true_divide maximum minimum fmax fmin arctan2 atan2 hypot"
         " copysign equal not_equal less less_equal greater greater_equal mod remainder fmod"
         " floor_divide nextafter heaviside isclose divmod",
         "jnp.?(X, Y)",
     ),
-    *_of("power pow float_power logaddexp logaddexp2", "jnp.?(X, U)"),
-    *_of("add multiply divide subtract equal power", "jnp.?(Z, X)"),
-    *_of(
+    *_fill_template("power pow float_power logaddexp logaddexp2", "jnp.?(X, U)"),
+    *_fill_template("add multiply divide subtract equal power", "jnp.?(Z, X)"),
+    *_fill_template(
         "add subtract multiply divide floor_divide remainder fmod bitwise_and bitwise_or"
         " bitwise_xor gcd lcm maximum minimum power divmod",
         "jnp.?(I, J)",
     ),
-    *_of("left_shift right_shift bitwise_left_shift bitwise_right_shift", "jnp.?(I, J)"),
-    *_of("logical_and logical_or logical_xor bitwise_and", "jnp.?(B, D)"),
-    *_of("add multiply maximum", "jnp.?(X, V)"),
-    *_lines("""
+    *_fill_template("left_shift right_shift bitwise_left_shift bitwise_right_shift", "jnp.?(I, J)"),
+    *_fill_template("logical_and logical_or logical_xor bitwise_and", "jnp.?(B, D)"),
+    *_fill_template("add multiply maximum", "jnp.?(X, V)"),
+    *_split_lines("""
     jnp.ldexp(X, J)
     jnp.frexp(X)
     jnp.modf(Y)
@@ -88,16 +92,18 @@ ELEMENTWISE = [
 ]
 
 REDUCTIONS = [
-    *_of("sum prod max min mean var std argmax argmin cumsum cumprod ptp", "jnp.?(Y)"),
-    *_of("sum prod max min mean var std argmax argmin cumsum cumprod", "jnp.?(Y, axis=1)"),
-    *_of("sum prod max min mean var std argmax argmin", "jnp.?(Y, 0, keepdims=True)"),
-    *_of("sum prod mean var std", "jnp.?(Y, axis=(0, 1), where=B)"),
-    *_of("max min", "jnp.?(Y, axis=-1, where=B, initial=0.5)"),
-    *_of("sum prod mean", "jnp.?(I, axis=0, dtype=X.dtype)"),
-    *_of("sum prod max min mean var std argmax cumsum", "jnp.?(I, axis=0)"),
-    *_of("sum prod mean var std cumsum", "jnp.?(Z, axis=1)"),
-    *_of("any all sum argmax mean cumsum", "jnp.?(B, axis=1)"),
-    *_lines("""
+    *_fill_template("sum prod max min mean var std argmax argmin cumsum cumprod ptp", "jnp.?(Y)"),
+    *_fill_template(
+        "sum prod max min mean var std argmax argmin cumsum cumprod", "jnp.?(Y, axis=1)"
+    ),
+    *_fill_template("sum prod max min mean var std argmax argmin", "jnp.?(Y, 0, keepdims=True)"),
+    *_fill_template("sum prod mean var std", "jnp.?(Y, axis=(0, 1), where=B)"),
+    *_fill_template("max min", "jnp.?(Y, axis=-1, where=B, initial=0.5)"),
+    *_fill_template("sum prod mean", "jnp.?(I, axis=0, dtype=X.dtype)"),
+    *_fill_template("sum prod max min mean var std argmax cumsum", "jnp.?(I, axis=0)"),
+    *_fill_template("sum prod mean var std cumsum", "jnp.?(Z, axis=1)"),
+    *_fill_template("any all sum argmax mean cumsum", "jnp.?(B, axis=1)"),
+    *_split_lines("""
     jnp.any(X > 3, axis=0, where=D)
     jnp.var(X, axis=0, ddof=1)
     jnp.std(X, axis=1, correction=1, keepdims=True)
@@ -115,7 +121,7 @@ REDUCTIONS = [
     """),
 ]
 
-CREATION = _lines("""
+CREATION = _split_lines("""
     jnp.array(X)
     jnp.array([1, 2.5, True])
     jnp.array([[V[0], 1.0], [2, V[1]]])
@@ -147,7 +153,7 @@ CREATION = _lines("""
     jnp.meshgrid(V, V[:2])
 """)
 
-SHAPES = _lines("""
+SHAPES = _split_lines("""
     jnp.reshape(X, (4, 3))
     jnp.reshape(X, (2, -1), order='F')
     jnp.transpose(X)
@@ -182,7 +188,7 @@ SHAPES = _lines("""
 """)
 
 INDEXING = [
-    *_lines(f"""
+    *_split_lines(f"""
     X[1]
     X[-1, 2]
     X[1:, ::2]
@@ -223,14 +229,14 @@ INDEXING = [
         for array in ("X",)
         if (method, where) != ("set", "jnp.array([0, 2, 0])")
     ],
-    *_of("set add mul min max", "I.at[1, 2].?(3)"),
+    *_fill_template("set add mul min max", "I.at[1, 2].?(3)"),
     "X.at[0].divide(Y[1])",
     "X.at[0].power(2.0)",
     "X.at[1].apply(jnp.sin)",
     "X.at[jnp.array([0, 5])].add(1.0, mode='drop')",
 ]
 
-PRODUCTS = _lines("""
+PRODUCTS = _split_lines("""
     jnp.matmul(X, Y.T)
     jnp.matmul(X, V)
     jnp.matmul(X[None], Y.T)
@@ -257,7 +263,7 @@ PRODUCTS = _lines("""
     jnp.kron(V, V[:2])
 """)
 
-SORTING = _lines("""
+SORTING = _split_lines("""
     jnp.sort(Y)
     jnp.sort(Y, axis=0, descending=True)
     jnp.sort(I, axis=None)
@@ -269,7 +275,7 @@ SORTING = _lines("""
     jnp.searchsorted(jnp.sort(V), X).astype(jnp.int32)
 """)
 
-RANDOM = _lines("""
+RANDOM = _split_lines("""
     random.PRNGKey(3)
     random.key_data(random.key(7))
     random.split(random.PRNGKey(0), 3)
@@ -288,23 +294,23 @@ RANDOM = _lines("""
 """)
 
 STRICT = [
-    *_of(
+    *_fill_template(
         "abs cbrt ceil cos cosh exp exp2 expm1 floor is_finite log log1p neg round rsqrt sign sin"
         " sinh sqrt square tan tanh asinh atan logistic reciprocal erf erfc lgamma digamma",
         "lax.?(X)",
     ),
-    *_of("acos asin atanh erf_inv", "lax.?(U)"),
-    *_of(
+    *_fill_template("acos asin atanh erf_inv", "lax.?(U)"),
+    *_fill_template(
         "add sub mul div max min atan2 eq ne lt le gt ge pow rem nextafter complex", "lax.?(X, U)"
     ),
-    *_of("bitwise_and bitwise_or bitwise_xor add mul div rem shift_left", "lax.?(I, J)"),
-    *_of("shift_right_logical shift_right_arithmetic", "lax.?(I, J)"),
-    *_of("bitwise_not population_count clz", "lax.?(I)"),
-    *_of("real imag conj", "lax.?(Z)"),
-    *_of("reduce_sum reduce_prod reduce_max reduce_min", "lax.?(Y, (0,))"),
-    *_of("cumsum cumprod cummax cummin cumlogsumexp", "lax.?(Y, 1)"),
-    *_of("argmax argmin", "lax.?(Y, 1, np.dtype('int32'))"),
-    *_lines("""
+    *_fill_template("bitwise_and bitwise_or bitwise_xor add mul div rem shift_left", "lax.?(I, J)"),
+    *_fill_template("shift_right_logical shift_right_arithmetic", "lax.?(I, J)"),
+    *_fill_template("bitwise_not population_count clz", "lax.?(I)"),
+    *_fill_template("real imag conj", "lax.?(Z)"),
+    *_fill_template("reduce_sum reduce_prod reduce_max reduce_min", "lax.?(Y, (0,))"),
+    *_fill_template("cumsum cumprod cummax cummin cumlogsumexp", "lax.?(Y, 1)"),
+    *_fill_template("argmax argmin", "lax.?(Y, 1, np.dtype('int32'))"),
+    *_split_lines("""
     lax.integer_pow(Y, 3)
     lax.clamp(-0.5, Y, 1.0)
     lax.select(B, X, Y)
@@ -326,7 +332,7 @@ STRICT = [
     """),
 ]
 
-CONTROL = _lines("""
+CONTROL = _split_lines("""
     lax.cond(X[0, 0] > 1, jnp.sin, jnp.cos, X)
     lax.cond(B[0, 1], lambda a, b: a * b, lambda a, b: a - b, X, Y)
     lax.switch(J[0, 0], [jnp.sin, jnp.cos, jnp.tanh], X)
@@ -341,15 +347,17 @@ CONTROL = _lines("""
 """)
 
 METHODS = [
-    *_of("sum prod max min mean var std argmax argmin cumsum cumprod ravel flatten", "Y.?()"),
-    *_of("sum max mean argmin sort argsort cumsum", "Y.?(axis=0)"),
-    *_of("T mT real imag shape ndim size dtype weak_type nbytes itemsize", "X.?"),
-    *_of("+ - * / // % ** < <= > >= == !=", "X ? U"),
-    *_of("+ - * / // % < ==", "1.5 ? X"),
-    *_of("+ - * // % ** & | ^ << >> < ==", "I ? J"),
-    *_of("& | ^ == +", "B ? D"),
-    *_of("- + ~", "?I"),
-    *_lines("""
+    *_fill_template(
+        "sum prod max min mean var std argmax argmin cumsum cumprod ravel flatten", "Y.?()"
+    ),
+    *_fill_template("sum max mean argmin sort argsort cumsum", "Y.?(axis=0)"),
+    *_fill_template("T mT real imag shape ndim size dtype weak_type nbytes itemsize", "X.?"),
+    *_fill_template("+ - * / // % ** < <= > >= == !=", "X ? U"),
+    *_fill_template("+ - * / // % < ==", "1.5 ? X"),
+    *_fill_template("+ - * // % ** & | ^ << >> < ==", "I ? J"),
+    *_fill_template("& | ^ == +", "B ? D"),
+    *_fill_template("- + ~", "?I"),
+    *_split_lines("""
     abs(Y)
     divmod(X, 2)
     2 ** X

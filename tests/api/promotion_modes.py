@@ -26,14 +26,14 @@ from api import test_families as families
 from sweep.calls import drawn
 from sweep.ways import Ways
 
-PATH = Path(__file__).parent / "expected" / "promotion_modes.json"
-SEEDS = 1000  # of the sweep: about one call for each name
-GROUP = 250
+RESULTS_FILE = Path(__file__).parent / "expected" / "promotion_modes.json"
+SEED_COUNT = 1000  # of the sweep: about one call for each name
+GROUP_SIZE = 250
 MODES = ("rank", "strict")
 Call = Callable[[], Any]
 
 
-def modes_of(m: Any, chosen: tuple[str, ...]) -> contextlib.ExitStack:
+def enter_modes(m: Any, chosen: tuple[str, ...]) -> contextlib.ExitStack:
     """Enter the context managers of some modes."""
     stack = contextlib.ExitStack()
     if "rank" in chosen:
@@ -43,7 +43,7 @@ def modes_of(m: Any, chosen: tuple[str, ...]) -> contextlib.ExitStack:
     return stack
 
 
-def _arrays(m: Any, tree: Any) -> list[Any]:
+def _array_leaves(m: Any, tree: Any) -> list[Any]:
     return [x for x in m.tree_util.tree_leaves(tree) if isinstance(x, m.Array)]
 
 
@@ -54,10 +54,10 @@ def family_calls(m: Any, family: str) -> Iterator[tuple[str, Call]]:
         if name != family or line.startswith("! "):
             continue
         text = line.removeprefix("~ ")
-        with families.wide(m, family), warnings.catch_warnings():
+        with families.enable_wide_types(m, family), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scope = families.scope(m, definitions)
-            yield line, lambda text=text, scope=scope: _arrays(m, eval(text, dict(scope)))
+            scope = families.expression_scope(m, definitions)
+            yield line, lambda text=text, scope=scope: _array_leaves(m, eval(text, dict(scope)))
 
 
 def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
@@ -65,7 +65,7 @@ def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
     operands.
     """
     ways = Ways(m)
-    for seed in range(first, first + GROUP):
+    for seed in range(first, first + GROUP_SIZE):
         call = drawn(seed, seed // 6 % 2 == 1)
         with ways.precision(call), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -80,10 +80,10 @@ def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
                 yield f"{seed} vmap", lambda f=f, xs=xs: ways.vmap(f, xs)
             if ways.moving(xs):
                 yield f"{seed} jvp", lambda f=f, xs=xs: ways.jvp(f, xs)
-                yield f"{seed} vjp", lambda f=f, xs=xs: _pulled(ways, f, xs)
+                yield f"{seed} vjp", lambda f=f, xs=xs: _pull_back_ones(ways, f, xs)
 
 
-def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
+def _pull_back_ones(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
     """Return the cotangents of the differentiable operands for output cotangents of ones."""
     m, places = ways.m, ways.moving(xs)
 
@@ -101,7 +101,7 @@ def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
     """Return True if a call is accepted in the given modes, otherwise the error message."""
 
     def run() -> Any:
-        with modes_of(m, chosen):
+        with enter_modes(m, chosen):
             return call()
 
     try:
@@ -135,9 +135,9 @@ def refused_calls(
     return answers
 
 
-def known(group: str) -> dict[str, list[str]]:
+def stored_refusals(group: str) -> dict[str, list[str]]:
     """Return the stored result of `refused_calls` for a family file or a group of seeds."""
-    table = json.loads(PATH.read_text())
+    table = json.loads(RESULTS_FILE.read_text())
     if os.environ.get("ACCNP_ORACLE"):
         table[group] = refused_calls(*calls_of(group))
         texts = [
@@ -146,7 +146,7 @@ def known(group: str) -> dict[str, list[str]]:
             + "\n}"
             for name, calls in sorted(table.items())
         ]
-        PATH.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+        RESULTS_FILE.write_text("{\n" + ",\n".join(texts) + "\n}\n")
     return table.get(group, {})
 
 
@@ -158,7 +158,7 @@ def calls_of(group: str) -> tuple[Callable[..., Iterator[tuple[str, Call]]], Any
 def groups() -> list[str]:
     """Return the names of the family files, and the first seed of each group of the sweep."""
     names = sorted({str(case.values[0]) for case in families.CASES})
-    return names + [str(first) for first in range(0, SEEDS, GROUP)]
+    return names + [str(first) for first in range(0, SEED_COUNT, GROUP_SIZE)]
 
 
 def text_of(group: str, line: str) -> str:

@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from api.answers import call, flat
-from api.recipes import Called
+from api.answers import call, flatten_result
+from api.recipes import CallLike
 
 import accnp
 
 
-def changed(f: Callable[..., Any]) -> Callable[..., Any]:
+def return_modified_copy(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a NumPy function that modifies its first operand as one that returns a new array."""
 
     def run(x: Any, *args: Any, inplace: bool = False, **kw: Any) -> Any:
@@ -62,7 +62,7 @@ def geometric(a: Any, b: Any, count: int) -> Any:
     return np.stack([a, *[a * (b / a) ** t for t in steps], b])
 
 
-def segments(ufunc: Any, start: float) -> Callable[..., Any]:
+def segment_reduction(ufunc: Any, start: float) -> Callable[..., Any]:
     def run(x: Any, ids: Any, count: int) -> Any:
         out, inside = np.full(count, start, float), (ids >= 0) & (ids < count)
         ufunc.at(out, ids[inside].astype(int), x[inside])
@@ -71,7 +71,7 @@ def segments(ufunc: Any, start: float) -> Callable[..., Any]:
     return run
 
 
-def updated(ufunc: Any) -> Callable[..., Any]:
+def scatter_update(ufunc: Any) -> Callable[..., Any]:
     def run(x: Any, i: Any, v: Any) -> Any:
         out = x.astype(ufunc(x.ravel()[:1], np.ravel(v)[:1]).dtype)
         if np.ndim(i):  # what lies beyond the ends is dropped
@@ -83,7 +83,7 @@ def updated(ufunc: Any) -> Callable[..., Any]:
     return run
 
 
-def scanned(f: Callable[..., Any], x: Any) -> Any:
+def prefix_reductions(f: Callable[..., Any], x: Any) -> Any:
     """Return all prefix reductions along the first axis, of one or several arrays."""
     several = isinstance(x, tuple)
     rows = list(zip(*x, strict=True)) if several else list(x)
@@ -92,7 +92,9 @@ def scanned(f: Callable[..., Any], x: Any) -> Any:
     return tuple(map(np.stack, zip(*rows, strict=True))) if several else np.stack(rows)
 
 
-def largest(x: Any, k: int, reduction_dimension: int = -1, sign: int = -1, **_: Any) -> Any:
+def largest_elements(
+    x: Any, k: int, reduction_dimension: int = -1, sign: int = -1, **_: Any
+) -> Any:
     """Return the k largest elements (smallest for `sign=1`) and their indices; NaN is larger than
     all numbers.
     """
@@ -108,12 +110,12 @@ def polymul(a: Any, b: Any, trim_leading_zeros: bool = False) -> Any:
     return np.convolve(a, b)
 
 
-def zeros_before(x: Any) -> Any:
+def count_leading_zeros(x: Any) -> Any:
     size = 8 * x.dtype.itemsize
     return np.vectorize(lambda v: size - (int(v) % (1 << size)).bit_length(), otypes=[int])(x)
 
 
-def bessels(x: Any, v: int, n_iter: int = 50) -> Any:
+def bessel_functions(x: Any, v: int, n_iter: int = 50) -> Any:
     jv = importlib.import_module("scipy.special").jv
     del n_iter  # exact ones
     return np.stack([jv(k, x) for k in range(v + 1)])
@@ -187,14 +189,14 @@ def zeta(x: Any, q: Any) -> Any:
 
 
 FORMULAS: dict[str, Callable[..., Any]] = {
-    "numpy.fill_diagonal": changed(np.fill_diagonal),
-    "numpy.put": changed(np.put),
-    "numpy.put_along_axis": changed(np.put_along_axis),
+    "numpy.fill_diagonal": return_modified_copy(np.fill_diagonal),
+    "numpy.put": return_modified_copy(np.put),
+    "numpy.put_along_axis": return_modified_copy(np.put_along_axis),
     **{
-        f"Array.at.{name}": updated(getattr(np, name.replace("mul", "multiply")))
+        f"Array.at.{name}": scatter_update(getattr(np, name.replace("mul", "multiply")))
         for name in ("add", "mul", "divide", "power")
     },
-    "Array.at.multiply": updated(np.multiply),
+    "Array.at.multiply": scatter_update(np.multiply),
     # By the array API standard: infinity by a number is infinite.
     **dict.fromkeys(
         ("numpy.floor_divide", "Array.__floordiv__"), lambda a, b: np.floor(np.divide(a, b))
@@ -214,14 +216,14 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "nn.squareplus": squareplus,
     "nn.standardize": standardize,
     "nn.dot_product_attention": attention,
-    "ops.segment_sum": segments(np.add, 0),
-    "ops.segment_prod": segments(np.multiply, 1),
-    "ops.segment_max": segments(np.maximum, -np.inf),
-    "ops.segment_min": segments(np.minimum, np.inf),
-    "lax.associative_scan": scanned,
-    "lax.approx_max_k": largest,
-    "lax.approx_min_k": functools.partial(largest, sign=1),
-    "lax.clz": zeros_before,
+    "ops.segment_sum": segment_reduction(np.add, 0),
+    "ops.segment_prod": segment_reduction(np.multiply, 1),
+    "ops.segment_max": segment_reduction(np.maximum, -np.inf),
+    "ops.segment_min": segment_reduction(np.minimum, np.inf),
+    "lax.associative_scan": prefix_reductions,
+    "lax.approx_max_k": largest_elements,
+    "lax.approx_min_k": functools.partial(largest_elements, sign=1),
+    "lax.clz": count_leading_zeros,
     "lax.cumsum": functools.partial(np.cumsum, axis=0),
     "lax.igamma_grad_a": igamma_order_gradient,
     "lax.index_take": lambda x, places, axes: np.take(x, places[0].astype(int), axes[0]),
@@ -233,7 +235,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "lax.max": np.maximum,
     "lax.min": np.minimum,
     "lax.random_gamma_grad": gamma_sample_gradient,
-    "scipy.special.bessel_jn": bessels,
+    "scipy.special.bessel_jn": bessel_functions,
     "scipy.stats.gumbel_l.logcdf": double_exponential,
     "scipy.stats.gumbel_r.logsf": lambda z, loc=0, scale=1: double_exponential(loc - z, 0, scale),
     "scipy.stats.poisson.entropy": poisson_entropy,
@@ -246,7 +248,7 @@ SAME_AS = {
 }
 
 
-def sides(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
+def sort_partition(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
     """Sort both sides of a partition, so that results can be compared; signs of zeros are
     dropped.
     """
@@ -255,20 +257,20 @@ def sides(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
     return np.concatenate([np.sort(x[..., :k]), x[..., k : k + 1], np.sort(x[..., k + 1 :])], -1)
 
 
-def sides_of_places(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
+def sort_argpartition(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
     a, axis = (a.ravel(), 0) if axis is None else (a, axis)
-    return sides(np.take_along_axis(a, x, axis), a, k, axis)
+    return sort_partition(np.take_along_axis(a, x, axis), a, k, axis)
 
 
-def outer(vectors: Any) -> Any:
+def outer_products(vectors: Any) -> Any:
     """Return the product of each column with its own adjoint."""
     return np.einsum("...ik,...jk->...kij", vectors, vectors.conj())
 
 
 # What of a result says all that is not free, of the result and the operands.
-FREE: dict[str, Callable[..., Any]] = {
-    "*.partition": sides,
-    "*.argpartition": sides_of_places,
+DETERMINED_PARTS: dict[str, Callable[..., Any]] = {
+    "*.partition": sort_partition,
+    "*.argpartition": sort_argpartition,
     # Of two equal zeros either is right.
     **dict.fromkeys(
         (
@@ -292,24 +294,24 @@ FREE: dict[str, Callable[..., Any]] = {
     "numpy.linalg.pinv": lambda x, *_, **__: np.linalg.pinv(x),
     # Signs of vectors.
     "scipy.linalg.eigh_tridiagonal": lambda x, *_, **__: (
-        x if isinstance(x, np.ndarray) else [x[0], outer(x[1])]
+        x if isinstance(x, np.ndarray) else [x[0], outer_products(x[1])]
     ),
-    "lax.linalg.eigh": lambda x, *_, **__: [outer(x[0]), x[1]],
-    "lax.linalg.schur": lambda x, *_, **__: [abs(x[0]), *map(outer, x[1:])],
+    "lax.linalg.eigh": lambda x, *_, **__: [outer_products(x[0]), x[1]],
+    "lax.linalg.schur": lambda x, *_, **__: [abs(x[0]), *map(outer_products, x[1:])],
 }
 
 
-def wide(x: Any, whole: bool) -> Any:
+def widen(x: Any, whole: bool) -> Any:
     """Convert operands to float64 or complex128; keep integers if `whole`."""
     if isinstance(x, list | tuple):
-        return type(x)(wide(v, whole) for v in x)
+        return type(x)(widen(v, whole) for v in x)
     if not isinstance(x, np.ndarray | np.generic) or (whole and x.dtype.kind in "biu"):
         return x
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
 @functools.cache
-def function(name: str) -> Callable[..., Any] | None:
+def reference_function(name: str) -> Callable[..., Any] | None:
     """Return the formula, NumPy function or SciPy function for a name, or None."""
     if name in FORMULAS:
         return FORMULAS[name]
@@ -330,15 +332,15 @@ def function(name: str) -> Callable[..., Any] | None:
     return None
 
 
-def evaluated(
-    f: Callable[..., Any], case: Called, arrays: dict[str, Any], whole: bool
+def evaluate_call(
+    f: Callable[..., Any], case: CallLike, arrays: dict[str, Any], whole: bool
 ) -> list[Any]:
     """Return the arrays of a result. Operand expressions are evaluated in their own dtypes, the
     function in float64.
     """
 
     def run(*args: Any, **kw: Any) -> Any:
-        return f(*wide(args, whole), **wide_values(kw, whole))
+        return f(*widen(args, whole), **widen_values(kw, whole))
 
     scope = {
         "jnp": np, "np": np, "nn": SimpleNamespace(softmax=softmax),
@@ -347,30 +349,32 @@ def evaluated(
     }  # fmt: skip
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(leaves(eval(f"f({case.arguments})", scope)))
+        return list(iterate_leaves(eval(f"f({case.arguments})", scope)))
 
 
-def wide_values(x: dict[str, Any], whole: bool) -> dict[str, Any]:
-    return {k: wide(v, whole) for k, v in x.items()}
+def widen_values(x: dict[str, Any], whole: bool) -> dict[str, Any]:
+    return {k: widen(v, whole) for k, v in x.items()}
 
 
-def leaves(x: Any) -> Iterator[Any]:
+def iterate_leaves(x: Any) -> Iterator[Any]:
     if isinstance(x, list | tuple):
         for v in x:
-            yield from leaves(v)
+            yield from iterate_leaves(v)
     else:
         yield np.asarray(x)
 
 
-WHOLE = ("numpy.", "Array.", "lax.associative_scan", "lax.clz", "scipy.special.sph_harm_y")
+KEEPS_INTEGERS = ("numpy.", "Array.", "lax.associative_scan", "lax.clz", "scipy.special.sph_harm_y")
 
 
 @functools.cache
-def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
+def reference_results(name: str, case: CallLike, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
     """Return the reference results, rounded to `dtypes`; an empty list if there is no reference."""
-    f = function(name)
+    f = reference_function(name)
     try:
-        outputs = evaluated(f, case, case.operands(), name.startswith(WHOLE)) if f else []
+        outputs = (
+            evaluate_call(f, case, case.operands(), name.startswith(KEEPS_INTEGERS)) if f else []
+        )
     except Exception:  # it refuses what accnp takes: no answer
         return []
     if len(outputs) != len(dtypes):
@@ -379,9 +383,9 @@ def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.
         return [x.astype(dtype) for x, dtype in zip(outputs, dtypes, strict=True)]
 
 
-def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.ndarray]:
+def determined_part(name: str, case: CallLike, values: list[np.ndarray]) -> list[np.ndarray]:
     """Return the part of a result that the function's definition determines."""
-    rule = next((f for names, f in FREE.items() if fnmatchcase(name, names)), None)
+    rule = next((f for names, f in DETERMINED_PARTS.items() if fnmatchcase(name, names)), None)
     if rule is None:
         return values
     outputs = values[0] if len(values) == 1 else values
@@ -389,25 +393,31 @@ def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.nda
     def run(*args: Any, **kw: Any) -> Any:
         return rule(outputs, *args, **kw)
 
-    return evaluated(run, case, case.operands(), True)
+    return evaluate_call(run, case, case.operands(), True)
 
 
 # Of four points on a side of x, in steps: weights whose sum is the slope.
-MIDDLE = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
-RIGHT = {0: -25 / 12, 1: 4, 2: -3, 3: 4 / 3, 4: -1 / 4}
-SIDES = (MIDDLE, RIGHT, {-k: -v for k, v in RIGHT.items()})
+CENTRAL_STENCIL = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+RIGHT_STENCIL = {0: -25 / 12, 1: 4, 2: -3, 3: 4 / 3, 4: -1 / 4}
+STENCILS = (CENTRAL_STENCIL, RIGHT_STENCIL, {-k: -v for k, v in RIGHT_STENCIL.items()})
 STEP = 2.0**-10
 
 
-def moving(name: str, case: Called, moves: dict[str, np.ndarray]) -> Callable[[int], list[Any]]:
+def evaluate_along(
+    name: str, case: CallLike, moves: dict[str, np.ndarray]
+) -> Callable[[int], list[Any]]:
     """Return a function of a number of steps that evaluates a call with its operands moved along
     `moves`.
     """
-    arrays = operands_wide(case)
-    f = None if any(fnmatchcase(name, names) for names in FREE) else function(name)
+    arrays = wide_operands(case)
+    f = (
+        None
+        if any(fnmatchcase(name, names) for names in DETERMINED_PARTS)
+        else reference_function(name)
+    )
     if f is not None:
         try:
-            evaluated(f, case, arrays, name.startswith(WHOLE))
+            evaluate_call(f, case, arrays, name.startswith(KEEPS_INTEGERS))
         except Exception:  # it refuses what accnp takes
             f = None
 
@@ -415,57 +425,65 @@ def moving(name: str, case: Called, moves: dict[str, np.ndarray]) -> Callable[[i
     def at(steps: int) -> list[Any]:
         moved = arrays | {k: arrays[k] + steps * STEP * move for k, move in moves.items()}
         if f is not None:
-            return evaluated(f, case, moved, name.startswith(WHOLE))
-        return own(name, case, moved)
+            return evaluate_call(f, case, moved, name.startswith(KEEPS_INTEGERS))
+        return evaluate_with_accnp(name, case, moved)
 
     return at
 
 
-def operands_wide(case: Called) -> dict[str, Any]:
+def wide_operands(case: CallLike) -> dict[str, Any]:
     return {
-        k: wide(v, True) if isinstance(v, np.ndarray) else v for k, v in case.operands().items()
+        k: widen(v, True) if isinstance(v, np.ndarray) else v for k, v in case.operands().items()
     }
 
 
-def own(name: str, case: Called, arrays: dict[str, Any]) -> list[np.ndarray]:
+def evaluate_with_accnp(name: str, case: CallLike, arrays: dict[str, Any]) -> list[np.ndarray]:
     """Evaluate a call with accnp itself and 64-bit types."""
     with accnp.enable_x64(True):
         inputs = {
             k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()
         }
-        return [np.asarray(x) for x in flat(accnp, call(accnp, name, case, inputs))[1]]
+        return [np.asarray(x) for x in flatten_result(accnp, call(accnp, name, case, inputs))[1]]
 
 
-def gradient_quotients(name: str, case: Called, letter: str, place: int) -> list[float]:
+def gradient_quotients(name: str, case: CallLike, letter: str, place: int) -> list[float]:
     """Return difference quotients of the weighted sum of a result with respect to one number.
 
     They are the central quotient and those of the right and left side.
     """
     move = np.zeros(case.operands()[letter].shape)
     move.flat[place] = 1
-    at = moving(name, case, {letter: move})
+    at = evaluate_along(name, case, {letter: move})
 
     def derivative(weights: dict[int, float]) -> float:
-        return sum(weigh(at, weights, i) for i, x in enumerate(at(0)) if x.dtype.kind in "fc")
+        return sum(
+            weighted_quotient(at, weights, i) for i, x in enumerate(at(0)) if x.dtype.kind in "fc"
+        )
 
     with np.errstate(all="ignore"):
-        return [derivative(w) for w in SIDES]
+        return [derivative(w) for w in STENCILS]
 
 
-def jvp_quotients(name: str, case: Called, moves: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
+def jvp_quotients(
+    name: str, case: CallLike, moves: dict[str, np.ndarray]
+) -> list[list[np.ndarray]]:
     """Return difference quotients of all numbers of a result along `moves`: central, right and
     left.
     """
-    at = moving(name, case, moves)
+    at = evaluate_along(name, case, moves)
 
     def derivative(weights: dict[int, float]) -> list[np.ndarray]:
-        return [changes(at, weights, i)[0] for i, x in enumerate(at(0)) if x.dtype.kind in "fc"]
+        return [
+            difference_quotient(at, weights, i)[0]
+            for i, x in enumerate(at(0))
+            if x.dtype.kind in "fc"
+        ]
 
     with np.errstate(all="ignore"):
-        return [derivative(w) for w in SIDES]
+        return [derivative(w) for w in STENCILS]
 
 
-def changes(
+def difference_quotient(
     at: Callable[[int], list[Any]], weights: dict[int, float], i: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the difference quotients of one leaf, and where it changes; 0 where it does not
@@ -481,9 +499,9 @@ def changes(
     return np.where(unknown, np.nan, total / STEP), moves
 
 
-def weigh(at: Callable[[int], list[Any]], weights: dict[int, float], i: int) -> float:
+def weighted_quotient(at: Callable[[int], list[Any]], weights: dict[int, float], i: int) -> float:
     """Return the contribution of one leaf to the difference quotient of the weighted sum."""
-    total, moves = changes(at, weights, i)
+    total, moves = difference_quotient(at, weights, i)
     if moves.any():
         total[np.isnan(total) & ~moves] = 0
     factors = np.cos(np.arange(total.size)).reshape(total.shape)

@@ -59,7 +59,7 @@ def value_of(x: Any) -> Any:
 
 
 @contextlib.contextmanager
-def only_recorded() -> Iterator[None]:
+def defer_computation() -> Iterator[None]:
     """Record operations without computing them, for `value_of`.
 
     Small calls do not run as compiled programs (`test_small_calls.py` tests these), and deep
@@ -74,13 +74,13 @@ def only_recorded() -> Iterator[None]:
         yield
 
 
-def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
+def assert_same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
     """Assert that a result has JAX's type, weak flag and values."""
     if isinstance(theirs, tuple | list):
         assert isinstance(ours, tuple | list)
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs):
-            same(a, b, scale)
+            assert_same(a, b, scale)
         return
     if not isinstance(theirs, jax.Array | JaxArray):
         assert ours == theirs
@@ -100,7 +100,7 @@ def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def outcome(fn: Callable[[], Any]) -> Any:
+def result_or_error(fn: Callable[[], Any]) -> Any:
     """Return the result, or the exception that was raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -110,7 +110,9 @@ def outcome(fn: Callable[[], Any]) -> Any:
             return error
 
 
-def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any) -> None:
+def assert_agree(
+    ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any
+) -> None:
     """Assert that two functions agree on inputs: both refuse them, or their results are the
     same.
 
@@ -120,32 +122,32 @@ def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw
 
     def ask() -> Any:
         other = [jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
-        return outcome(lambda: theirs(*other, **kw))
+        return result_or_error(lambda: theirs(*other, **kw))
 
-    a, b = outcome(lambda: ours(*mine, **kw)), jax_result(ask, args, kw)
+    a, b = result_or_error(lambda: ours(*mine, **kw)), jax_result(ask, args, kw)
     if isinstance(b, Exception):
         assert isinstance(a, Exception), f"jax raises {b!r}"
         assert isinstance(a, TypeError | ValueError | NotImplementedError | OverflowError)
         return
     if isinstance(a, Exception):
         raise AssertionError(f"jax returns {b}") from a
-    same(a, b)
+    assert_same(a, b)
 
 
-def agree_on_type(
+def assert_same_type(
     ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any
 ) -> None:
     """Compare shape, dtype and weak flag only, so that JAX compiles nothing."""
     mine = [accnp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
-    a = outcome(lambda: ours(*mine, **kw))
-    b = outcome(lambda: jax.eval_shape(lambda: theirs(*args, **kw)))
+    a = result_or_error(lambda: ours(*mine, **kw))
+    b = result_or_error(lambda: jax.eval_shape(lambda: theirs(*args, **kw)))
     assert isinstance(a, Exception) == isinstance(b, Exception), (a, b)
     if isinstance(b, Exception):
         return
-    for x, y in zip(_several(a), _several(b), strict=True):
+    for x, y in zip(_as_sequence(a), _as_sequence(b), strict=True):
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
         assert x.weak_type == y.weak_type or y.dtype == bool
 
 
-def _several(x: Any) -> Any:
+def _as_sequence(x: Any) -> Any:
     return x if isinstance(x, tuple | list) else (x,)

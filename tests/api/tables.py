@@ -12,12 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 from api.oracle import jax_result
-from api.support import outcome, same
+from api.support import assert_same, result_or_error
 
 import accnp
 
 
-def compare(
+def compare_expression(
     text: str, ours: ModuleType, theirs: ModuleType, scale: float = 1.0, **arrays: Any
 ) -> None:
     """Evaluate an expression in both namespaces, on NumPy arrays and on arrays of each library."""
@@ -25,7 +25,7 @@ def compare(
     def evaluated(module: ModuleType, jnp: Any, convert: bool) -> Any:
         names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
         scope = {**{n: getattr(module, n) for n in dir(module)}, "np": np, "jnp": jnp, **names}
-        return _arrays(outcome(lambda: eval(text, scope)), jnp)
+        return _arrays(result_or_error(lambda: eval(text, scope)), jnp)
 
     for convert in (False, True):
         mine = evaluated(ours, accnp.numpy, convert)
@@ -34,7 +34,7 @@ def compare(
             raise AssertionError(f"jax refuses {text}: {other!r}")
         if isinstance(mine, Exception):
             raise AssertionError(f"{text} fails where jax gives {other}") from mine
-        same(mine, other, scale)
+        assert_same(mine, other, scale)
 
 
 def _arrays(x: Any, jnp: Any) -> Any:
@@ -44,7 +44,7 @@ def _arrays(x: Any, jnp: Any) -> Any:
     return jnp.asarray(x) if isinstance(x, np.ndarray) else x
 
 
-def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
+def compare_gradients(text: str, scale: float = 1.0, **arrays: Any) -> None:
     """Compare the gradients of sum(sin(expression)) with respect to each array with those of
     JAX.
     """
@@ -66,7 +66,7 @@ def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-4 * scale, atol=2e-5 * scale, err_msg=name)
 
 
-def cases(table: str) -> list[str]:
+def split_cases(table: str) -> list[str]:
     """Split a table of expressions, separated by bars or lines."""
     parts = [t.strip() for line in table.splitlines() for t in line.split(" | ")]
     return [t.strip(" |") for t in parts if t.strip(" |")]

@@ -21,10 +21,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from api.bad_calls import OURS, TABLE, calls, given, outcome, value
+from api.bad_calls import (
+    ACCNP_SCOPE,
+    TABLE,
+    call_scope,
+    evaluate_or_none,
+    invalid_calls,
+    raised_error,
+)
 from api.exceptions import exceptions
 from api.oracle import stored_result
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 
 import accnp
 import accnp.numpy as jnp
@@ -38,7 +45,7 @@ LETTERS = {
 }  # fmt: skip
 
 
-def excused(name: str, kind: str, call: str) -> bool:
+def is_excepted(name: str, kind: str, call: str) -> bool:
     """Return whether `exceptions.txt` lists a difference."""
     return any(
         fnmatch.fnmatchcase(name, names) and what == kind and fnmatch.fnmatchcase(call, which)
@@ -46,7 +53,7 @@ def excused(name: str, kind: str, call: str) -> bool:
     )
 
 
-def letter(error: Exception | None) -> str:
+def error_letter(error: Exception | None) -> str:
     """Return the class of an error as a letter: X for unlisted classes, a dot for no error.
 
     The letter is lowercase if an instruction in JAX's code raised the error, not a `raise`
@@ -66,7 +73,7 @@ def letter(error: Exception | None) -> str:
     return code if step.startswith(("RAISE", "RERAISE")) else code.lower()
 
 
-def of_jax(name: str) -> str:
+def jax_error_letters(name: str) -> str:
     """Return the letters of JAX's errors for the invalid calls of a function. Nothing is
     compiled.
     """
@@ -78,12 +85,12 @@ def of_jax(name: str) -> str:
     ):  # fmt: skip
         importlib.import_module(f"jax.{part}")
     jax.config.update("jax_traceback_filtering", "off")
-    space = given(jax.numpy, jax)
+    space = call_scope(jax.numpy, jax)
 
     def one(call: str) -> str:
         tree = ast.parse(call, mode="eval").body
         if not isinstance(tree, ast.Call):
-            return letter(outcome(call, space))
+            return error_letter(raised_error(call, space))
         try:
             f = eval(ast.unparse(tree.func), dict(space))
             args = [eval(ast.unparse(a), dict(space)) for a in tree.args]
@@ -94,28 +101,28 @@ def of_jax(name: str) -> str:
             jax.eval_shape(lambda: (f(*args, **named), None)[1])
         except Exception as error:
             traced = re.search("Tracer|Concret", type(error).__name__)
-            return letter(outcome(call, space) if traced else error)
+            return error_letter(raised_error(call, space) if traced else error)
         return "."
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return "".join(one(call) for call, *_ in calls(name))
+        return "".join(one(call) for call, *_ in invalid_calls(name))
 
 
-def names_of(name: str) -> set[str]:
+def message_names(name: str) -> set[str]:
     """Return the names with which a message may begin: the last part of the name, or the function's
     `__name__`.
     """
     last = name.split(".")[-1]
     if name.startswith("Array.at."):
         return {f"x.at[...].{last}"}
-    return {last, getattr(find(name), "__name__", last), f"tree_{last}"}
+    return {last, getattr(find_object(name), "__name__", last), f"tree_{last}"}
 
 
-def form(name: str, call: str, text: str) -> str:
+def find_form_fault(name: str, call: str, text: str) -> str:
     """Return what is wrong with the form of an error message; an empty text if nothing is."""
     handed = re.findall(r"\bjnp\.(\w+)(?=[,)])", call)  # functions may be handed over
-    heads = "|".join(map(re.escape, names_of(name).union(handed)))
+    heads = "|".join(map(re.escape, message_names(name).union(handed)))
     match = re.match(rf"([\w.]+\.)?({heads})(:|\(\) | )", text)
     if text.startswith(FROM_THE_START):
         match = re.search(rf"; ({heads}) got ", text)
@@ -130,7 +137,7 @@ def form(name: str, call: str, text: str) -> str:
     return ""
 
 
-def shows(text: str, v: Any) -> bool:
+def shows_value(text: str, v: Any) -> bool:
     """Return whether a message shows an invalid argument: its value, type, shape, length or
     dtype.
     """
@@ -138,14 +145,14 @@ def shows(text: str, v: Any) -> bool:
     shape: Any = None
     if isinstance(v, tuple | list):
         phrases |= {repr(tuple(v)), *(["no "] if not v else [])}
-        if any(shows(text, x) for x in v) or re.search(rf"\b{len(v)}\b", text):
+        if any(shows_value(text, x) for x in v) or re.search(rf"\b{len(v)}\b", text):
             return True
     if v is None or isinstance(v, tuple | list | int | float | complex):
         with contextlib.suppress(ValueError):
             shape = np.shape(v)
     if isinstance(v, accnp.Array | np.ndarray | np.generic):
         shape = v.shape
-        phrases |= {f"[{','.join(map(str, shape))}]", str(v.dtype), KINDS[v.dtype.kind]}
+        phrases |= {f"[{','.join(map(str, shape))}]", str(v.dtype), DTYPE_KIND_NAMES[v.dtype.kind]}
         if any(re.search(rf"\b{n}\b", text) for n in shape if n > 3 or len(shape) == 1):
             return True
     if shape is not None:
@@ -155,19 +162,19 @@ def shows(text: str, v: Any) -> bool:
     return any(w in text for w in phrases)
 
 
-KINDS = {"f": "float", "c": "complex", "i": "int", "b": "bool", "u": "uint", "V": "key"}
+DTYPE_KIND_NAMES = {"f": "float", "c": "complex", "i": "int", "b": "bool", "u": "uint", "V": "key"}
 # These say of an argument beside the bad one that it is wrong, or of none.
-ELSEWHERE = re.compile(r"unbound axis name|got multiple values|[\w.\[\]]+\(\) (missing|takes)")
+ANOTHER_FORM = re.compile(r"unbound axis name|got multiple values|[\w.\[\]]+\(\) (missing|takes)")
 
 
-def complaints(name: str) -> list[tuple[str, str, str]]:
+def find_faults(name: str) -> list[tuple[str, str, str]]:
     """Return the faults of a function's errors for invalid calls: class of fault, call, text."""
     faults = []
-    answers = stored_result("bad_calls", name, lambda: of_jax(name))
-    for (call, wild, bad), theirs in zip(calls(name), answers, strict=True):
+    answers = stored_result("bad_calls", name, lambda: jax_error_letters(name))
+    for (call, wild, bad), theirs in zip(invalid_calls(name), answers, strict=True):
         if theirs == ".":
             continue
-        error = outcome(call, OURS)
+        error = raised_error(call, ACCNP_SCOPE)
         if error is None:
             faults.append(("accepted", call, ""))
             continue
@@ -175,16 +182,16 @@ def complaints(name: str) -> list[tuple[str, str, str]]:
         kind = getattr(builtins, LETTERS.get(theirs, "Exception"))
         if not wild and theirs.isupper() and not isinstance(error, kind):
             faults.append(("class", call, f"{type(error).__name__} for {kind.__name__}: {text}"))
-        if form(name, call, text):
-            faults.append(("text", call, f"{form(name, call, text)}: {text}"))
-        elif bad and not ELSEWHERE.search(text) and not shows(text, value(bad)):
+        if find_form_fault(name, call, text):
+            faults.append(("text", call, f"{find_form_fault(name, call, text)}: {text}"))
+        elif bad and not ANOTHER_FORM.search(text) and not shows_value(text, evaluate_or_none(bad)):
             faults.append(("value", call, f"does not show {bad}: {text}"))
     return faults
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_bad_calls(name: str) -> None:
-    assert [c for c in complaints(name) if not excused(name, *c[:2])] == []
+    assert [c for c in find_faults(name) if not is_excepted(name, *c[:2])] == []
 
 
 def test_every_function_has_a_bad_call() -> None:
@@ -196,9 +203,9 @@ def test_every_function_has_a_bad_call() -> None:
     refused = {
         name
         for name in TABLE
-        if set(stored_result("bad_calls", name, lambda n=name: of_jax(n))) - {"."}
+        if set(stored_result("bad_calls", name, lambda n=name: jax_error_letters(n))) - {"."}
     }
-    assert {name for name in functions - refused if not excused(name, "none", "")} == set()
+    assert {name for name in functions - refused if not is_excepted(name, "none", "")} == set()
 
 
 def test_exceptions_are_used() -> None:
@@ -212,7 +219,7 @@ def test_exceptions_are_used() -> None:
         else:
             used = any(
                 c[0] == what and fnmatch.fnmatchcase(c[1], which)
-                for n in names if n in TABLE for c in complaints(n)
+                for n in names if n in TABLE for c in find_faults(n)
             )  # fmt: skip
         unused += [] if used else [f"{pattern} {what}"]
     assert unused == []
@@ -244,7 +251,7 @@ def test_exceptions_are_used() -> None:
 def test_error_messages_of_bad_calls(
     call: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = outcome(call, OURS)
+    error = raised_error(call, ACCNP_SCOPE)
     assert error is not None
     sys.__excepthook__(type(error), error, None)  # which adds Python's own suggestion
     assert words in capsys.readouterr().err

@@ -29,8 +29,8 @@ def line_of(marker):
 
 # --- debug levels ---
 
-PARTS = [
-    ("test_debug.py:43): traced, since ", 1),
+EXPECTED_MESSAGES = [
+    ("test_debug.py:45): traced, since ", 1),
     ("new program of 2 operations: 1 kernels, 0 other steps", 1),
     ("%2: float32[5] = sin %0", 2),
     ("step 0: map kernel over [5]: sin %2, mul %3", 3),
@@ -49,7 +49,7 @@ def test_each_level_shows_more(level, capsys):
     with debug(level):
         f(x).block_until_ready()
     text = capsys.readouterr().err
-    for part, least in PARTS:
+    for part, least in EXPECTED_MESSAGES:
         assert (part in text) == (level >= least), part
     assert (text == "") == (level == 0)
 
@@ -241,7 +241,7 @@ def _(primals, tangents):
 
 
 VALUES = np.array([3.0, -1.0], "f")
-LOST = [
+NAN_SOURCES = [
     ("total", "log", total_log, VALUES, "eager jit vmap jit-vmap vmap-jit jvp grad grad-jit"),
     ("masked", "mul", masked_root, np.array([1.0, 0.0], "f"), "grad jit-grad grad-jit vmap-grad"),
     ("scanned", "log", scanned_log, VALUES, "eager jit vmap grad grad-jit jvp vmap-grad"),
@@ -252,7 +252,8 @@ LOST = [
 
 
 @pytest.mark.parametrize(
-    ("line", "op", "f", "x", "way"), [(*row[:4], way) for row in LOST for way in row[4].split()]
+    ("line", "op", "f", "x", "way"),
+    [(*row[:4], way) for row in NAN_SOURCES for way in row[4].split()],
 )
 def test_nan_names_the_users_line_through_transformations(line, op, f, x, way):
     one = {
@@ -327,7 +328,7 @@ def test_nan_of_inputs_is_no_error_until_used():
 # --- cache misses ---
 
 
-def misses(caplog):
+def cache_miss_messages(caplog):
     return [r.getMessage() for r in caplog.records if "TRACING CACHE MISS" in r.getMessage()]
 
 
@@ -356,7 +357,7 @@ def test_cache_miss_names_the_difference(first, second, difference, caplog):
         jitted(*first)
         jitted(*second)
         jitted(*second)
-    texts = misses(caplog)
+    texts = cache_miss_messages(caplog)
     assert len(texts) == 2
     assert "jit f (" in texts[0]
     assert "traced, since " in texts[0]
@@ -369,7 +370,7 @@ def test_cache_miss_compares_with_nearest_signature(caplog):
     f(np.ones(3, "i"), np.ones(3, "i"))
     with jnp.explain_cache_misses(True):
         f(np.ones(3, "i"), np.ones(4, "i"))
-    (text,) = misses(caplog)
+    (text,) = cache_miss_messages(caplog)
     assert text.endswith("the nearest of 2 signatures known differs: y: int32[4], before int32[3]")
 
 
@@ -378,14 +379,14 @@ def test_options_that_differ_are_named(caplog):
     f(np.ones(2, "f"))
     with jnp.explain_cache_misses(True), jnp.numpy_rank_promotion("raise"):
         f(np.ones(2, "f"))
-    assert "option numpy_rank_promotion: 'raise', before 'allow'" in misses(caplog)[0]
+    assert "option numpy_rank_promotion: 'raise', before 'allow'" in cache_miss_messages(caplog)[0]
 
 
 def test_new_function_objects_are_named(caplog):
     with jnp.explain_cache_misses(True):
         for _ in range(2):
             jnp.jit(lambda x: x)(1.0)
-    texts = misses(caplog)
+    texts = cache_miss_messages(caplog)
     assert "first call" in texts[0]
     assert "it is a new function object of code that was traced before" in texts[1]
 
@@ -395,7 +396,7 @@ def test_cache_miss_names_call_site_and_new_functions(caplog):
     with jnp.explain_cache_misses(True):
         f(1.0)
         f(np.ones(2, "f"))
-    first, second = misses(caplog)
+    first, second = cache_miss_messages(caplog)
     assert re.match(r"TRACING CACHE MISS at .*test_debug.py:\d+ .*\n  never seen function\n", first)
     assert "all previously seen cache keys differ" in second
 

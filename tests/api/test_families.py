@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import pytest
 from api.oracle import stored_result
-from api.support import only_recorded, value_of
+from api.support import defer_computation, value_of
 from sampling import in_sample
 
 import accnp
 
-ROUGH = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
+TOLERANCES = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
 EXACT = ("int64", "uint64")  # whose numbers a float does not hold
 FOLDER = Path(__file__).parent / "families"
 
@@ -36,7 +36,7 @@ def normal(*shape):
     return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
 
 
-def numbers(dtype, *shape):
+def draw_numbers(dtype, *shape):
     """Draw small numbers of a dtype, reals as multiples of 1/4, which all floating dtypes
     represent.
     """
@@ -91,7 +91,7 @@ JITTED = [
 ]
 
 
-def scope(jax, definitions):
+def expression_scope(jax, definitions):
     """Return the names that an expression may use, for JAX or accnp."""
     jnp = importlib.import_module(f"{jax.__name__}.numpy")
     names = {
@@ -100,7 +100,7 @@ def scope(jax, definitions):
         "jnp": jnp,
         "jax": jax,
         "N": normal,
-        "D": lambda *of: jnp.asarray(numbers(*of)),
+        "D": lambda *of: jnp.asarray(draw_numbers(*of)),
         "S": lambda dtype: jnp.asarray(specials(dtype)),
     }
     names["importlib"] = importlib
@@ -109,10 +109,10 @@ def scope(jax, definitions):
     return names
 
 
-def plain(x, look: Any = np.asarray) -> Any:
+def to_plain_data(x, look: Any = np.asarray) -> Any:
     """Return a result as data: arrays as (dtype, weak type, shape, values), trees as lists."""
     if isinstance(x, tuple | list):
-        return [plain(v, look) for v in x]
+        return [to_plain_data(v, look) for v in x]
     if x is None or isinstance(x, str | type):
         return str(x)
     if not hasattr(x, "dtype"):
@@ -129,61 +129,61 @@ def plain(x, look: Any = np.asarray) -> Any:
     return {"type": [kind, bool(getattr(x, "weak_type", False)), list(x.shape)], "values": values}
 
 
-def by_meaning(x):
-    return plain(x, value_of)
+def values_to_plain_data(x):
+    return to_plain_data(x, value_of)
 
 
-def answer(text, jax, definitions, look: Any = plain) -> Any:
+def evaluate(text, jax, definitions, look: Any = to_plain_data) -> Any:
     try:
-        return look(eval(text, scope(jax, definitions)))
+        return look(eval(text, expression_scope(jax, definitions)))
     except Exception as error:
         kinds = [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"]
         return {"error": type(error).__name__, "builtin": kinds[0], "kinds": kinds}
 
 
-def wide(jax, family):
+def enable_wide_types(jax, family):
     """Enable 64-bit types for the families that need them."""
     return jax.enable_x64(True) if family.endswith("_64") else contextlib.nullcontext()
 
 
-def ask(text, definitions, family):
+def run_on_jax(text, definitions, family):
     def run():
         jax = importlib.import_module("jax")
-        with wide(jax, family):
-            return answer(text, jax, definitions)
+        with enable_wide_types(jax, family):
+            return evaluate(text, jax, definitions)
 
     return run
 
 
-def agree(actual, expected, text):
+def assert_agree(actual, expected, text):
     if isinstance(expected, list):
         assert isinstance(actual, list), text
         assert len(actual) == len(expected), text
         for a, b in zip(actual, expected, strict=True):
-            agree(a, b, text)
+            assert_agree(a, b, text)
     elif isinstance(expected, dict) and "type" in expected:
         assert isinstance(actual, dict), text
         assert actual.get("type") == expected["type"], (text, actual, expected)
-        close(actual["values"], expected["values"], expected["type"][0], text)
+        assert_close(actual["values"], expected["values"], expected["type"][0], text)
     else:
         assert actual == expected, text
 
 
-def close(actual, expected, kind, text):
+def assert_close(actual, expected, kind, text):
     if kind in EXACT or kind.startswith("key<"):
         np.testing.assert_array_equal(actual, expected, err_msg=text)
         return
     a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
-    rough = ROUGH.get(kind, 2e-5)
+    rough = TOLERANCES.get(kind, 2e-5)
     scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
     np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
 
 
-def expectation(family, line, definitions):
+def stored_expectation(family, line, definitions):
     """Return the expression of a line, its prefix, and the stored result of JAX."""
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
     expected = stored_result(
-        f"families_{family}", line + repr(definitions or ""), ask(text, definitions, family)
+        f"families_{family}", line + repr(definitions or ""), run_on_jax(text, definitions, family)
     )
     return mark, text, expected
 
@@ -191,37 +191,37 @@ def expectation(family, line, definitions):
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize(("family", "line", "definitions"), CASES)
 def test_family(family, line, definitions):
-    mark, text, expected = expectation(family, line, definitions)
-    with wide(accnp, family), only_recorded():
-        actual = answer(text, accnp, definitions, by_meaning)
+    mark, text, expected = stored_expectation(family, line, definitions)
+    with enable_wide_types(accnp, family), defer_computation():
+        actual = evaluate(text, accnp, definitions, values_to_plain_data)
     if mark == "!":
         assert "error" in expected, f"jax does not refuse {text}: {expected}"
         assert expected["builtin"] in actual.get("kinds", ()), (actual, expected)
         return
     assert not (isinstance(expected, dict) and "error" in expected), f"jax refuses {text}"
-    agree(actual, expected, text)
+    assert_agree(actual, expected, text)
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize(("family", "line", "definitions"), JITTED)
 def test_kernels(family, line, definitions):
-    _, text, expected = expectation(family, line, definitions)
-    with wide(accnp, family):
+    _, text, expected = stored_expectation(family, line, definitions)
+    with enable_wide_types(accnp, family):
         if in_sample(text, 8):
-            actual = answer(text, accnp, definitions)
-            agree(actual, expected, text)
+            actual = evaluate(text, accnp, definitions)
+            assert_agree(actual, expected, text)
             expected = actual
-        agree(jitted(text, definitions), expected, f"under jit: {text}")
+        assert_agree(evaluate_jitted(text, definitions), expected, f"under jit: {text}")
 
 
-def jitted(text, definitions):
+def evaluate_jitted(text, definitions):
     trees = []
 
     def traced():
-        result = eval(text, scope(accnp, definitions))
+        result = eval(text, expression_scope(accnp, definitions))
         leaves, tree = accnp.tree.flatten(result)
         trees.append(tree)
         return [accnp.numpy.asarray(v) for v in leaves]
 
     leaves = accnp.jit(traced)()
-    return plain(accnp.tree.unflatten(trees[0], leaves))
+    return to_plain_data(accnp.tree.unflatten(trees[0], leaves))

@@ -15,10 +15,10 @@ import accnp
 
 ZEROS = np.zeros(2, jax.dtypes.float0)
 INTEGERS = np.arange(2, dtype=np.int32)
-Make = Callable[[Any], Any]
+Build = Callable[[Any], Any]
 
 
-def of_integers(m: Any) -> Any:
+def gradient_with_integers(m: Any) -> Any:
     """A function whose second argument has float0 tangents."""
     return m.grad(lambda x, i: (x * i).sum(), argnums=(0, 1), allow_int=True)
 
@@ -27,7 +27,7 @@ def test_float0_dtype_matches_jax() -> None:
     assert accnp.dtypes.float0 == jax.dtypes.float0
 
 
-MADE: dict[str, Make] = {
+CONSTRUCTORS: dict[str, Build] = {
     "zeros ()": lambda m: m.numpy.zeros((), m.dtypes.float0),
     "zeros (2, 3)": lambda m: m.numpy.zeros((2, 3), m.dtypes.float0),
     "zeros (0,)": lambda m: m.numpy.zeros((0,), m.dtypes.float0),
@@ -43,8 +43,8 @@ MADE: dict[str, Make] = {
         m.numpy.ones(2), m.dtypes.float0
     ),
     "lax.full": lambda m: m.lax.full((2,), 0, m.dtypes.float0),
-    "grad": lambda m: of_integers(m)(m.numpy.ones(2), INTEGERS)[1],
-    "jit of grad": lambda m: m.jit(of_integers(m))(m.numpy.ones(2), INTEGERS)[1],
+    "grad": lambda m: gradient_with_integers(m)(m.numpy.ones(2), INTEGERS)[1],
+    "jit of grad": lambda m: m.jit(gradient_with_integers(m))(m.numpy.ones(2), INTEGERS)[1],
     "jit of grad by a number": lambda m: m.jit(
         m.grad(lambda x, i: x[i], argnums=(0, 1), allow_int=True)
     )(np.ones(2), 1)[1],
@@ -55,19 +55,19 @@ MADE: dict[str, Make] = {
     "jit of linearize": lambda m: m.jit(lambda x: m.linearize(lambda x: x > 0, x)[1](x))(
         m.numpy.ones(2)
     ),
-    "vmap of grad": lambda m: m.vmap(of_integers(m))(m.numpy.ones(2), INTEGERS)[1],
-    "jit of vmap": lambda m: m.jit(m.vmap(of_integers(m)))(m.numpy.ones(2), INTEGERS)[1],
+    "vmap of grad": lambda m: m.vmap(gradient_with_integers(m))(m.numpy.ones(2), INTEGERS)[1],
+    "jit of vmap": lambda m: m.jit(m.vmap(gradient_with_integers(m)))(m.numpy.ones(2), INTEGERS)[1],
     "identity": lambda m: m.jit(lambda x: x)(ZEROS),
     "constant": lambda m: m.jit(lambda: ZEROS)(),
-    "jit in jit": lambda m: m.jit(lambda x, i: m.jit(of_integers(m))(x, i)[1])(
+    "jit in jit": lambda m: m.jit(lambda x, i: m.jit(gradient_with_integers(m))(x, i)[1])(
         m.numpy.ones(2), INTEGERS
     ),
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_numpy_arrays(name: str) -> None:
-    arrays = [MADE[name](m) for m in (jax, accnp)]
+    arrays = [CONSTRUCTORS[name](m) for m in (jax, accnp)]
     for x in arrays:
         assert isinstance(x, np.ndarray)
         assert x.dtype == jax.dtypes.float0
@@ -77,7 +77,7 @@ def test_numpy_arrays(name: str) -> None:
 
 def test_many_calls_and_trees() -> None:
     """Cached calls of jitted functions, which run in machine code, return NumPy arrays too."""
-    f = accnp.jit(lambda x, i: {"a": of_integers(accnp)(x, i), "b": (x + 1, None)})
+    f = accnp.jit(lambda x, i: {"a": gradient_with_integers(accnp)(x, i), "b": (x + 1, None)})
     x = accnp.numpy.ones(2)
     for _ in range(5):
         out = f(x, INTEGERS)
@@ -110,7 +110,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_arithmetic_is_refused(name: str) -> None:
     for m in (jax, accnp):
-        for x in (ZEROS, m.jit(of_integers(m))(m.numpy.ones(2), INTEGERS)[1]):
+        for x in (ZEROS, m.jit(gradient_with_integers(m))(m.numpy.ones(2), INTEGERS)[1]):
             with pytest.raises(TypeError, match="float0s do not support any operations by design"):
                 OPERATIONS[name](m, x)
 
@@ -129,7 +129,7 @@ def test_zeros_are_finite(name: str) -> None:
         assert actual.tolist() == expected.tolist()
 
 
-MOVES: dict[str, Make] = {
+STRUCTURAL_OPERATIONS: dict[str, Build] = {
     "device_put": lambda m: m.device_put({"a": ZEROS})["a"],
     "concatenate": lambda m: m.numpy.concatenate([ZEROS, ZEROS]),
     "stack": lambda m: m.numpy.stack([ZEROS, ZEROS], 1),
@@ -159,14 +159,14 @@ MOVES: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("name", STRUCTURAL_OPERATIONS)
 def test_functions_that_move_elements(name: str) -> None:
-    actual, expected = MOVES[name](accnp), MOVES[name](jax)
+    actual, expected = STRUCTURAL_OPERATIONS[name](accnp), STRUCTURAL_OPERATIONS[name](jax)
     assert isinstance(actual, np.ndarray)
     assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
 
 
-REFUSED: dict[str, tuple[type[Exception], Make]] = {
+REFUSED: dict[str, tuple[type[Exception], Build]] = {
     "concatenate": (ValueError, lambda m: m.numpy.concatenate([ZEROS, m.numpy.ones(2)])),
     "stack": (ValueError, lambda m: m.numpy.stack([m.numpy.ones(2), ZEROS])),
     "where": (ValueError, lambda m: m.numpy.where(True, ZEROS, m.numpy.ones(2))),
@@ -192,5 +192,5 @@ def test_classes_of_refusals(name: str) -> None:
 
 def test_comparison_on_the_host() -> None:
     for m in (jax, accnp):
-        x = of_integers(m)(m.numpy.ones(2), INTEGERS)[1]
+        x = gradient_with_integers(m)(m.numpy.ones(2), INTEGERS)[1]
         assert (x == x).all()

@@ -33,12 +33,12 @@ SENTINELS = {
 WITHOUT_SIGNATURE = {"constant", "dunder", "exception", "module", "primitive", "property", "used"}
 
 
-def excused(name: str) -> dict[str, str]:
+def listed_differences(name: str) -> dict[str, str]:
     """Return the class of the listed difference of a name, and its reason."""
     return {what: why for pattern, what, _, why in EXCEPTIONS if fnmatch.fnmatchcase(name, pattern)}
 
 
-def find(name: str) -> Any:
+def find_object(name: str) -> Any:
     """Return the object with a dotted name; None if it does not exist."""
     value: Any = accnp
     if name.startswith("Array.at."):
@@ -58,7 +58,7 @@ def find(name: str) -> Any:
 Parameters = dict[str, tuple[str, str | None]]
 
 
-def stated(signature: str) -> Parameters:
+def parse_signature(signature: str) -> Parameters:
     """Parse a signature of the table: name -> kind, source of the default."""
     definition = ast.parse(f"def f{signature}: pass").body[0]
     assert isinstance(definition, ast.FunctionDef)
@@ -92,7 +92,7 @@ def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
 
 def differences(name: str, kind: str, signature: str) -> tuple[str, str]:
     """Return how a name differs ("", "absent", "signature" or "more"), and a description."""
-    value = find(name)
+    value = find_object(name)
     if value is None:
         return "absent", "there is no such name"
     is_enum = isinstance(value, type) and issubclass(value, enum.Enum)
@@ -104,7 +104,7 @@ def differences(name: str, kind: str, signature: str) -> tuple[str, str]:
         ours = dict(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return "signature", f"it has no signature, where jax has {signature}"
-    theirs = stated(signature)
+    theirs = parse_signature(signature)
     shown = f"{inspect.signature(value)}, where jax has {signature}"
     if kind == "method":  # of the class: the array is the first parameter
         theirs.pop("self", None)
@@ -129,7 +129,7 @@ def _required(p: inspect.Parameter) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_name(name: str) -> None:
     what, words = differences(name, *NAMES[name])
-    assert not what or what in excused(name), f"{name}: {words}"
+    assert not what or what in listed_differences(name), f"{name}: {words}"
 
 
 def test_exceptions_are_needed_and_have_reasons() -> None:

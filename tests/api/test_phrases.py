@@ -36,7 +36,7 @@ def needs_value(x: Any) -> Any:
     return x if x > 0 else -x
 
 
-def names(jax: Any) -> dict[str, Any]:
+def call_scope(jax: Any) -> dict[str, Any]:
     """Return the names that calls may use, for accnp or JAX."""
     jnp, leaked = jax.numpy, []
 
@@ -88,14 +88,14 @@ def names(jax: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-SPACES = [names(accnp)]
+SPACES = [call_scope(accnp)]
 if os.environ.get("ACCNP_ORACLE"):
     import jax
 
-    SPACES.append(names(jax))
+    SPACES.append(call_scope(jax))
 
 
-def holds(phrase: str, call: str, space: dict[str, Any]) -> None:
+def assert_phrase(phrase: str, call: str, space: dict[str, Any]) -> None:
     kind = Warning if phrase.startswith(WARNING) else Exception
     with pytest.raises(kind) as caught:
         eval(call, space)
@@ -110,7 +110,7 @@ def holds(phrase: str, call: str, space: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("phrase", "call"), ROWS)
 def test_phrase(phrase: str, call: str) -> None:
     for space in SPACES:
-        holds(phrase, call, space)
+        assert_phrase(phrase, call, space)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_masks_of_every_reduction(name: str) -> None:
     more = {"initial": 0} if name.endswith(("max", "min")) else {}
     call = f"jnp.{name}(v, where=v, **{more})"
     for space in SPACES:
-        holds("where must be None or a boolean array; got where.dtype=", call, space)
+        assert_phrase("where must be None or a boolean array; got where.dtype=", call, space)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_several_keys_where_one_is_taken(name: str, args: tuple[Any, ...]) -> No
     call = f"random.{name}(random.split(random.key(0)), *args)"
     phrase = f"{name} accepts a single key, but was given a key array of shape (2,)"
     for space in SPACES:
-        holds(phrase, call, {**space, "args": args})
+        assert_phrase(phrase, call, {**space, "args": args})
 
 
 @pytest.mark.parametrize(

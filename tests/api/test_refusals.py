@@ -12,11 +12,11 @@ import re
 from pathlib import Path
 
 import pytest
-from api.test_names import find
+from api.test_names import find_object
 
 import accnp as jnp
 
-GIVEN = {
+NAMES = {
     "jnp": jnp,
     "NUMBERS": jnp.lax.ScatterDimensionNumbers((), (0,), (0,)),
     "ONES": jnp.ones((2, 2)),
@@ -30,4 +30,4 @@ TABLE = [[part.strip() for part in row.split(" | ")] for row in ROWS[1:]]
 @pytest.mark.parametrize(("name", "call", "kind", "words"), TABLE)
 def test_refusal(name: str, call: str, kind: str, words: str) -> None:
     with pytest.raises(getattr(builtins, kind), match=f"^{re.escape(words)}"):
-        eval(call, {**GIVEN, "f": find(name)})
+        eval(call, {**NAMES, "f": find_object(name)})

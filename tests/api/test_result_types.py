@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from api.oracle import stored_result
-from api.test_names import NAMES, find
+from api.test_names import NAMES, find_object
 
 import accnp
 
@@ -56,7 +56,7 @@ DTYPES = [
 NUMBERS = (True, 1, 1.0, 1j)
 
 
-def arity(name: str) -> int:
+def operand_count(name: str) -> int:
     kind, signature = NAMES[name]
     space, _, last = name.rpartition(".")
     if space not in SPACES or kind not in ("function", "ufunc") or last in OTHERS:
@@ -66,13 +66,13 @@ def arity(name: str) -> int:
     return 1 if signature in ONE else 2 if signature in TWO else 0
 
 
-FUNCTIONS = [name for name in NAMES if arity(name) and find(name) is not None]
+FUNCTIONS = [name for name in NAMES if operand_count(name) and find_object(name) is not None]
 
 
-def draws(name: str) -> list[tuple[Any, ...]]:
+def draw_operands(name: str) -> list[tuple[Any, ...]]:
     """Return operands: names of dtypes, and Python numbers."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    if arity(name) == 1:
+    if operand_count(name) == 1:
         return [(d,) for d in rng.permutation(DTYPES)[:7].tolist()] + [(n,) for n in NUMBERS]
     pairs: list[tuple[Any, ...]] = [tuple(rng.choice(DTYPES, 2).tolist()) for _ in range(8)]
     for _ in range(3):
@@ -81,20 +81,20 @@ def draws(name: str) -> list[tuple[Any, ...]]:
     return [*pairs, (NUMBERS[rng.integers(4)], NUMBERS[rng.integers(4)])]
 
 
-def given(m: Any, what: Any) -> Any:
+def make_operand(m: Any, what: Any) -> Any:
     if not isinstance(what, str):
         return what
     dtype = ml_dtypes.bfloat16 if what == "bfloat16" else what
     return m.numpy.asarray(np.array([1, 1], dtype))
 
 
-def answer(m: Any, name: str, operands: tuple[Any, ...]) -> Any:
+def result_types(m: Any, name: str, operands: tuple[Any, ...]) -> Any:
     """Return shape, dtype and weak flag of each result, or "refused"."""
     space, _, last = name.rpartition(".")
     function = getattr(importlib.import_module(f"{m.__name__}.{space}"), last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values = [given(m, v) for v in operands]
+        values = [make_operand(m, v) for v in operands]
         try:
             out = m.eval_shape(lambda: function(*values))
         except (TypeError, ValueError, NotImplementedError, OverflowError):
@@ -105,11 +105,11 @@ def answer(m: Any, name: str, operands: tuple[Any, ...]) -> Any:
     ]
 
 
-def ask(name: str, x64: bool) -> Any:
+def jax_result_types(name: str, x64: bool) -> Any:
     def run() -> Any:
         jax = importlib.import_module("jax")
         with jax.enable_x64(x64):
-            return [answer(jax, name, operands) for operands in draws(name)]
+            return [result_types(jax, name, operands) for operands in draw_operands(name)]
 
     return run
 
@@ -117,11 +117,13 @@ def ask(name: str, x64: bool) -> Any:
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_types(name: str, x64: bool) -> None:
-    expected = stored_result("result_types", f"{name} {'x64' if x64 else 'x32'}", ask(name, x64))
+    expected = stored_result(
+        "result_types", f"{name} {'x64' if x64 else 'x32'}", jax_result_types(name, x64)
+    )
     last = name.rpartition(".")[2]
     with accnp.enable_x64(x64):
-        for operands, expected_types in zip(draws(name), expected, strict=True):
-            actual = answer(accnp, name, operands)
+        for operands, expected_types in zip(draw_operands(name), expected, strict=True):
+            actual = result_types(accnp, name, operands)
             if expected_types == "refused" and last in PERMISSIVE:
                 continue
             if last in UNSETTLED and expected_types != "refused":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from api.answers import call, flat
+from api.answers import call, flatten_result
 from api.exceptions import exceptions
 from api.oracle import stored_result
 from api.recipes import Case, cases, operands, recipes
@@ -49,7 +49,7 @@ def weak_array(m: Any, x: np.ndarray) -> Any:
     return m.numpy.stack(numbers).reshape(x.shape) if numbers else m.numpy.full(x.shape, 1.0)
 
 
-def types_of(m: Any, name: str, case: Case, weak: str) -> str:
+def result_types(m: Any, name: str, case: Case, weak: str) -> str:
     """Return the dtypes of the results of a call: `-` if none is an array, `!` if it is refused."""
     values = operands(case)
     structs = {
@@ -68,25 +68,25 @@ def types_of(m: Any, name: str, case: Case, weak: str) -> str:
             )
         except Exception:
             return "!"
-    return ",".join(f"{mark(x)}{x.dtype}" for x in leaves) or "-"
+    return ",".join(f"{weak_mark(x)}{x.dtype}" for x in leaves) or "-"
 
 
-def mark(x: Any) -> str:
+def weak_mark(x: Any) -> str:
     """Return `~` for a weak number; the flag has no meaning for booleans."""
     return "~" if getattr(x, "weak_type", False) and x.dtype != bool else ""
 
 
 def _leaves(m: Any, name: str, case: Case, arrays: dict[str, Any]) -> list[Any]:
-    return flat(m, call(m, name, case, arrays))[1]
+    return flatten_result(m, call(m, name, case, arrays))[1]
 
 
-def of_jax(name: str) -> str:
+def jax_types(name: str) -> str:
     import jax
 
-    return " ".join(types_of(jax, name, *c) for c in calls(name))
+    return " ".join(result_types(jax, name, *c) for c in calls(name))
 
 
-def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
+def matching_exceptions(name: str, text: str | None = None) -> list[tuple[str, ...]]:
     """Return the listed exceptions for a call, or for a function."""
     return [
         line
@@ -98,14 +98,14 @@ def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("name", [n for n in sorted(recipes()) if n.startswith(FAMILIES)])
 def test_weak_results(name: str) -> None:
-    expected = stored_result("weak_types", name, lambda: of_jax(name)).split()
+    expected = stored_result("weak_types", name, lambda: jax_types(name)).split()
     mismatches, used = [], set()
     for (case, weak), theirs in zip(calls(name), expected, strict=True):
-        ours = types_of(accnp, name, case, weak)
+        ours = result_types(accnp, name, case, weak)
         if ours != theirs and "!" not in (ours, theirs):
             text = f"{case.arguments} {case.dtype} {weak}"
-            lines = excuses(name, text)
+            lines = matching_exceptions(name, text)
             used.update(lines)
             mismatches += [] if lines else [f"{text}: {ours}, jax {theirs}"]
     assert mismatches == []
-    assert set(excuses(name)) == used, "these excuse nothing"
+    assert set(matching_exceptions(name)) == used, "these excuse nothing"

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.support import agree, same
+from api.support import assert_agree, assert_same
 
 import accnp
 import accnp.numpy as jnp
@@ -67,26 +67,26 @@ def _both(name: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_one_operand(name: str) -> None:
-    agree(*_both(name), np.abs(F) / 6 if name in ("erf_inv", "log1p", "rsqrt") else F)
-    agree(*_both(name), I)
+    assert_agree(*_both(name), np.abs(F) / 6 if name in ("erf_inv", "log1p", "rsqrt") else F)
+    assert_agree(*_both(name), I)
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_two_operands(name: str) -> None:
-    agree(*_both(name), np.abs(F), F)
-    agree(*_both(name), np.abs(F), 2.0)
-    agree(*_both(name), F, I)
-    agree(*_both(name), F, 2)
+    assert_agree(*_both(name), np.abs(F), F)
+    assert_agree(*_both(name), np.abs(F), 2.0)
+    assert_agree(*_both(name), F, I)
+    assert_agree(*_both(name), F, 2)
 
 
 @pytest.mark.parametrize("name", [*BITS, "population_count", "clz", "bitwise_not"])
 def test_bits(name: str) -> None:
     count = 1 if name in ("population_count", "clz", "bitwise_not") else 2
-    agree(*_both(name), *[np.abs(I)] * count)
+    assert_agree(*_both(name), *[np.abs(I)] * count)
 
 
 def test_dtypes_are_not_promoted() -> None:
-    same(lax.add(jnp.float32(1), 1.0), jax.lax.add(jax.numpy.float32(1), 1.0))
+    assert_same(lax.add(jnp.float32(1), 1.0), jax.lax.add(jax.numpy.float32(1), 1.0))
     with pytest.raises(TypeError) as caught:
         lax.add(1, 1.0)
     assert str(caught.value).startswith(
@@ -209,7 +209,7 @@ CALLS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize("call", [c for _, c in CALLS], ids=[n for n, _ in CALLS])
 def test_calls(call: Any) -> None:
-    agree(lambda x: call(lax, x), lambda x: call(jax.lax, x), F)
+    assert_agree(lambda x: call(lax, x), lambda x: call(jax.lax, x), F)
 
 
 ACTIVATIONS = [
@@ -243,17 +243,17 @@ ACTIVATIONS = [
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(name: str) -> None:
     x = np.array([[-3, -0.5, 0, 0.7], [1, 2, 7, np.nan]], np.float32)
-    agree(getattr(nn, name), getattr(jax.nn, name), np.abs(x) if name == "log1mexp" else x)
+    assert_agree(getattr(nn, name), getattr(jax.nn, name), np.abs(x) if name == "log1mexp" else x)
 
 
 def test_glu_one_hot_logsumexp() -> None:
-    agree(nn.glu, jax.nn.glu, F[:, :2])
-    agree(nn.glu, jax.nn.glu, F)
-    agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2, 5], np.int32), 3)
-    agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2], np.int32), 3, axis=0, dtype=np.int8)
-    agree(nn.gelu, jax.nn.gelu, F, approximate=False)
-    agree(nn.softmax, jax.nn.softmax, F, axis=0, where=B)
-    agree(nn.logmeanexp, jax.nn.logmeanexp, F, axis=1)
+    assert_agree(nn.glu, jax.nn.glu, F[:, :2])
+    assert_agree(nn.glu, jax.nn.glu, F)
+    assert_agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2, 5], np.int32), 3)
+    assert_agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2], np.int32), 3, axis=0, dtype=np.int8)
+    assert_agree(nn.gelu, jax.nn.gelu, F, approximate=False)
+    assert_agree(nn.softmax, jax.nn.softmax, F, axis=0, where=B)
+    assert_agree(nn.logmeanexp, jax.nn.logmeanexp, F, axis=1)
 
 
 def wrong_calls(m: Any, np_: Any) -> Any:
@@ -305,24 +305,24 @@ def test_wrong_calls_raise_what_jax_raises() -> None:
             theirs()
         with pytest.raises(jax_error.type):
             ours()
-    agree(accnp.scipy.stats.poisson.pmf, jax.scipy.stats.poisson.pmf, F, 2.0)
+    assert_agree(accnp.scipy.stats.poisson.pmf, jax.scipy.stats.poisson.pmf, F, 2.0)
     assert lax.scan(lambda c, x: (c + 1, x), 0, length=3.0)[0] == 3  # type: ignore[arg-type]
 
 
 def test_rare_operands() -> None:
     """Integers that are symmetrized, attention without heads or batch, and an axis scaled twice."""
     square = np.array([[4, 1], [2, 5]])
-    agree(lax.linalg.cholesky, jax.lax.linalg.cholesky, square)
-    agree(lax.linalg.eigh, jax.lax.linalg.eigh, square)
+    assert_agree(lax.linalg.cholesky, jax.lax.linalg.cholesky, square)
+    assert_agree(lax.linalg.eigh, jax.lax.linalg.eigh, square)
     for shape in ((4,), (3, 4), (2, 3, 4)):
         x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 8
-        agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x, x)
+        assert_agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x, x)
     x = np.arange(18, dtype=np.float32).reshape(3, 3, 2) / 8
-    agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x[0], x[1])
+    assert_agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x[0], x[1])
     twice = np.float32([2, 3]), np.float32([0.5, 0])
     for axes in ((0, 0), (1, 1), (0, -2)):
         ours, theirs = accnp.image.scale_and_translate, jax.image.scale_and_translate
-        agree(ours, theirs, F, (4, 6), axes, *twice, "linear")
+        assert_agree(ours, theirs, F, (4, 6), axes, *twice, "linear")
     with pytest.raises(ValueError, match="multinomial"):
         accnp.random.multinomial(accnp.random.key(0), jnp.ones(2), jnp.ones(2))
 
@@ -332,9 +332,9 @@ def test_logsumexp_is_one_pass(name: str) -> None:
     ours, theirs = getattr(jnp, name).reduce, getattr(jax.numpy, name).reduce
     for x in (F, I, F.astype(jnp.bfloat16), F.astype(np.float16)):
         for options in ({"axis": 1}, {"axis": None}, {"axis": 0, "keepdims": True}):
-            agree(ours, theirs, x, **options)
-    agree(ours, theirs, F, initial=3.0)
-    agree(ours, theirs, F, where=B, initial=-np.inf)
+            assert_agree(ours, theirs, x, **options)
+    assert_agree(ours, theirs, F, initial=3.0)
+    assert_agree(ours, theirs, F, where=B, initial=-np.inf)
     many = jnp.ones(100, jnp.bfloat16)
     assert float(ours(many)) == pytest.approx(1 + np.log2(100) * (np.log(2), 1)["2" in name], 0.01)
 

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.support import outcome, value_of
-from api.tables import cases, compare, gradients_agree
+from api.support import result_or_error, value_of
+from api.tables import compare_expression, compare_gradients, split_cases
 
 import accnp
 import accnp.numpy as jnp
@@ -103,20 +103,20 @@ select([X > 9], [X * X], 1.0)
 """
 
 
-@pytest.mark.parametrize("text", cases(TAKE))
+@pytest.mark.parametrize("text", split_cases(TAKE))
 def test_taking_as_jax(text: str) -> None:
-    compare(text, jnp, jax.numpy, X=W, Y=Y, I=I)
+    compare_expression(text, jnp, jax.numpy, X=W, Y=Y, I=I)
 
 
 @pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
-@pytest.mark.parametrize("text", cases(AT))
+@pytest.mark.parametrize("text", split_cases(AT))
 def test_updates_as_jax(text: str) -> None:
-    compare(text, jnp, jax.numpy, X=W, Y=Y, I=I)
+    compare_expression(text, jnp, jax.numpy, X=W, Y=Y, I=I)
 
 
-@pytest.mark.parametrize("text", cases(SMOOTH))
+@pytest.mark.parametrize("text", split_cases(SMOOTH))
 def test_gradients(text: str) -> None:
-    gradients_agree(text, X=(X + 1) / 3)
+    compare_gradients(text, X=(X + 1) / 3)
 
 
 def test_out_of_bounds() -> None:
@@ -202,7 +202,7 @@ def test_traced_mask_and_slice() -> None:
     with pytest.raises(IndexError, match="static"):
         accnp.jit(lambda x, n: x[:n])(jnp.arange(3.0), 2)
     for fn in (jnp.nonzero, jnp.unique, jnp.bincount, jnp.argwhere):
-        assert isinstance(outcome(lambda fn=fn: accnp.jit(fn)(jnp.arange(3))), TypeError)
+        assert isinstance(result_or_error(lambda fn=fn: accnp.jit(fn)(jnp.arange(3))), TypeError)
 
 
 def test_index_expressions_are_parsed_once_per_type(monkeypatch):

@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from api.support import outcome, same
-from api.tables import cases, compare, gradients_agree
+from api.support import assert_same, result_or_error
+from api.tables import compare_expression, compare_gradients, split_cases
 
 import accnp
 import accnp.numpy as jnp
@@ -41,9 +41,9 @@ percentile(X, 30.0, 1, method='inverted_cdf', weights=W) | median(X[:0, :, :0], 
 """
 
 
-@pytest.mark.parametrize("text", cases(TABLE))
+@pytest.mark.parametrize("text", split_cases(TABLE))
 def test_as_jax(text):
-    compare(text, jnp, jax.numpy, X=X, Z=Z, W=W, P=P)
+    compare_expression(text, jnp, jax.numpy, X=X, Z=Z, W=W, P=P)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_as_jax(text):
 )  # fmt: skip
 def test_derivatives(text):
     distinct = (X + W / 4)[:2, :4, :3]
-    gradients_agree(text, 10.0, D=distinct, **({"Q": P[1:4]} if "Q" in text else {}))
+    compare_gradients(text, 10.0, D=distinct, **({"Q": P[1:4]} if "Q" in text else {}))
 
 
 REFUSED = """
@@ -68,10 +68,10 @@ quantile(X, 0.5, method='inverted_cdf', weights=X + 1j)
 """
 
 
-@pytest.mark.parametrize("text", cases(REFUSED))
+@pytest.mark.parametrize("text", split_cases(REFUSED))
 def test_raises_where_jax_raises(text):
-    jax_error = outcome(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
-    error = outcome(
+    jax_error = result_or_error(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
+    error = result_or_error(
         lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, "np": np, "X": X})
     )
     assert isinstance(jax_error, Exception)
@@ -88,9 +88,9 @@ def test_jit_and_vmap():
     for f in ("median", "nanmedian"):
         ours, theirs = getattr(jnp, f), getattr(jax.numpy, f)
         assert np.array_equal(accnp.jit(ours)(Z), ours(Z), equal_nan=True)
-        same(accnp.vmap(ours, in_axes=1)(Z), jax.vmap(theirs, in_axes=1)(Z))
+        assert_same(accnp.vmap(ours, in_axes=1)(Z), jax.vmap(theirs, in_axes=1)(Z))
     actual = accnp.vmap(jnp.quantile, in_axes=(None, 0))(X, P)
-    same(actual, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
+    assert_same(actual, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
 
 
 def test_long_arrays_match_numpy():

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.special
-from api.support import agree, agree_on_type, same, value_of
+from api.support import assert_agree, assert_same, assert_same_type, value_of
 
 import accnp
 import accnp.numpy as jnp
@@ -50,13 +50,13 @@ SKIPPING = [
 def test_every_dtype_along_one_axis(name: str) -> None:
     for dtype, x in DATA.items():
         if (name[:3], dtype) != ("arg", "complex64"):  # jax refuses those after typing them
-            agree_on_type(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
+            assert_same_type(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
         truth = name in ("all", "any") and dtype == "complex64"  # jax looks at the real part alone
         if (name, dtype) == ("std", "float16"):  # jax takes the root of a square that overflows
             expected = np.std(x.astype(float), axis=1).astype(dtype)
             np.testing.assert_allclose(jnp.std(x, axis=1), expected, rtol=1e-3)
         elif dtype in ("bool", "int8", "float16", "float32", "complex64") and not truth:
-            agree(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
+            assert_agree(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint32", "float32"])
@@ -87,14 +87,18 @@ def test_types_with_x64_do_not_depend_on_earlier_calls(name: str, dtype: str) ->
 )
 @pytest.mark.parametrize("name", FOLDS)
 def test_axes(name: str, kw: dict) -> None:
-    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["float32"][:, ::-1].copy(), **kw)
+    assert_agree(
+        getattr(jnp, name), getattr(jax.numpy, name), DATA["float32"][:, ::-1].copy(), **kw
+    )
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "cumsum"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
 def test_requested_dtype(name: str, dtype: str) -> None:
     if (name, dtype) != ("var", "int32"):  # of which jax makes a weak float, and std an error
-        agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, dtype=dtype)
+        assert_agree(
+            getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, dtype=dtype
+        )
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"])
@@ -104,29 +108,29 @@ def test_where(name: str) -> None:
     x = DATA["float32"]
     for axis in (None, 1):
         ours = getattr(jnp, name)(jnp.asarray(x), axis=axis, where=jnp.asarray(mask), **kw)
-        same(ours, getattr(jax.numpy, name)(x, axis=axis, where=mask, **kw))
+        assert_same(ours, getattr(jax.numpy, name)(x, axis=axis, where=mask, **kw))
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
 def test_initial(name: str) -> None:
-    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, initial=3)
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, initial=3)
 
 
 @pytest.mark.parametrize("name", SKIPPING)
 def test_nan_functions_ignore_nan(name: str) -> None:
-    agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=0)
-    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0)
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=0)
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "var", "argmax"])
 def test_nan_propagates(name: str) -> None:
-    agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=1)
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=1)
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_argmax_and_argmin_over_all_elements(name: str) -> None:
-    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"])
-    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], keepdims=True)
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"])
+    assert_agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], keepdims=True)
 
 
 def test_weak_types_stay_weak() -> None:
@@ -136,26 +140,26 @@ def test_weak_types_stay_weak() -> None:
         (jnp.max, jax.numpy.max),
     ):
         for value in (1.5, 2):
-            same(fn(value), peer(value))
+            assert_same(fn(value), peer(value))
 
 
 @pytest.mark.parametrize("ddof", [0, 1, 6, 7])
 def test_degrees_of_freedom(ddof: int) -> None:
     x = DATA["int32"]
-    agree(jnp.var, jax.numpy.var, x, ddof=ddof)
-    agree(jnp.std, jax.numpy.std, x, correction=ddof)
+    assert_agree(jnp.var, jax.numpy.var, x, ddof=ddof)
+    assert_agree(jnp.std, jax.numpy.std, x, correction=ddof)
 
 
 def test_variance_of_complex_numbers_is_real() -> None:
-    agree(jnp.var, jax.numpy.var, DATA["complex64"])
+    assert_agree(jnp.var, jax.numpy.var, DATA["complex64"])
 
 
 def test_average() -> None:
     x = DATA["int32"]
-    agree(jnp.average, jax.numpy.average, x, axis=1)
+    assert_agree(jnp.average, jax.numpy.average, x, axis=1)
     w = np.array([1, 2, 4], np.float32)
     ours = jnp.average(jnp.asarray(x), axis=1, weights=w, returned=True)
-    same(ours, jax.numpy.average(x, axis=1, weights=w, returned=True))
+    assert_same(ours, jax.numpy.average(x, axis=1, weights=w, returned=True))
 
 
 @pytest.mark.parametrize("axis", [(1, 0), (2, 0), (-1, 0), (2, 0, 1), (0, 2), (1, 2, 0)])
@@ -177,8 +181,8 @@ def test_average_along_axes_in_any_order(axis: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("kw", [{}, {"axis": 0}, {"axis": -1, "keepdims": True}])
 def test_logsumexp(kw: dict) -> None:
     x = np.array([[1000.0, 1000.5, -np.inf], [-np.inf, -np.inf, -np.inf]], np.float32)
-    agree(jnp_logsumexp, jax.nn.logsumexp, x, **kw)
-    agree(jnp_logsumexp, jax.nn.logsumexp, DATA["int32"], **kw)
+    assert_agree(jnp_logsumexp, jax.nn.logsumexp, x, **kw)
+    assert_agree(jnp_logsumexp, jax.nn.logsumexp, DATA["int32"], **kw)
 
 
 def jnp_logsumexp(*args: Any, **kw: Any) -> Any:
@@ -188,7 +192,7 @@ def jnp_logsumexp(*args: Any, **kw: Any) -> Any:
 def test_logsumexp_with_weights_and_sign() -> None:
     x, b = DATA["int32"].astype(np.float32), np.array([1.0, -2, 0], np.float32)
     ours = jnp_logsumexp(jnp.asarray(x), axis=1, b=b, return_sign=True)
-    same(ours, jax.nn.logsumexp(x, axis=1, b=b, return_sign=True))
+    assert_same(ours, jax.nn.logsumexp(x, axis=1, b=b, return_sign=True))
 
 
 def _beside_zero(n: int, dtype: Any) -> np.ndarray:
@@ -258,18 +262,18 @@ def test_logsumexp_of_special_values(fill: float) -> None:
     for shape in ((3, 1), (3, 2), (3, 9), (3, 0)):
         x = np.full(shape, fill, np.float32)
         if x.size:
-            agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=0)
+            assert_agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=0)
             x[1:, 0] = -np.inf, 1e-3
-        agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1)
-        agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1, where=x > -1)
+        assert_agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1)
+        assert_agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1, where=x > -1)
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 def test_array_api_cumulative_functions(name: str) -> None:
     fn, peer = getattr(jnp, name), getattr(jax.numpy, name)
-    agree(fn, peer, DATA["int32"], axis=1, include_initial=True)
-    agree(fn, peer, DATA["int32"][0])
-    agree(fn, peer, DATA["int32"])
+    assert_agree(fn, peer, DATA["int32"], axis=1, include_initial=True)
+    assert_agree(fn, peer, DATA["int32"][0])
+    assert_agree(fn, peer, DATA["int32"])
     for kind in (np.int8, np.uint8):  # jax leaves products as narrow as they are
         wide = np.dtype(np.int32 if kind is np.int8 else np.uint32)
         actual = fn(np.array([3, 100, 100], kind))
@@ -280,9 +284,9 @@ def test_array_api_cumulative_functions(name: str) -> None:
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), ()])
 def test_empty_and_scalar(shape: tuple) -> None:
     for name in ("sum", "prod", "any", "all"):
-        agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
+        assert_agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
     for name in ("max", "argmin"):
-        agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
+        assert_agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ values.
 import jax
 import numpy as np
 import pytest
-from api.support import outcome, same
-from api.tables import cases, compare
+from api.support import assert_same, result_or_error
+from api.tables import compare_expression, split_cases
 
 import accnp
 import accnp.numpy as jnp
@@ -44,9 +44,9 @@ isin(R, A, method='sort') | isin(N, N) | isin(A, B, method='compare_all') | isin
 """
 
 
-@pytest.mark.parametrize("text", cases(TABLE))
+@pytest.mark.parametrize("text", split_cases(TABLE))
 def test_as_jax(text):
-    compare(text, jnp, jax.numpy, A=A, B=B, N=N, R=R, E=E)
+    compare_expression(text, jnp, jax.numpy, A=A, B=B, N=N, R=R, E=E)
 
 
 TRACED = """
@@ -55,7 +55,7 @@ intersect1d(x, y, False, True, size=8) | setdiff1d(x, y, size=5) | isin(x, y)
 """
 
 
-@pytest.mark.parametrize("text", cases(TRACED))
+@pytest.mark.parametrize("text", split_cases(TRACED))
 def test_jit_and_vmap(text):
     def of(m):
         return lambda x, y: eval(text, {n: getattr(m, n) for n in dir(m)}, {"x": x, "y": y})
@@ -63,7 +63,7 @@ def test_jit_and_vmap(text):
     for transform in ("jit", "vmap"):
         x, y = (A, B) if transform == "jit" else (np.stack([A, A[::-1] + 1]), np.stack([B, B * 2]))
         actual = getattr(accnp, transform)(of(jnp))(x, y)
-        same(actual, getattr(jax, transform)(of(jax.numpy))(x, y))
+        assert_same(actual, getattr(jax, transform)(of(jax.numpy))(x, y))
 
 
 REFUSED = """
@@ -72,11 +72,11 @@ unique(A, size=1.5) | union1d(A, B, size='x')
 """
 
 
-@pytest.mark.parametrize("text", cases(REFUSED))
+@pytest.mark.parametrize("text", split_cases(REFUSED))
 def test_raises_where_jax_raises(text):
     names = {"A": A, "B": B, "R": R, "E": E}
-    jax_error = outcome(lambda: eval(text, {**vars(jax.numpy), **names}))
-    error = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))
+    jax_error = result_or_error(lambda: eval(text, {**vars(jax.numpy), **names}))
+    error = result_or_error(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))
     assert isinstance(jax_error, Exception)
     assert isinstance(error, type(jax_error)), error
 

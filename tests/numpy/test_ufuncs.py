@@ -20,7 +20,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from api.support import agree, agree_on_type, outcome, same, value_of
+from api.support import assert_agree, assert_same, assert_same_type, result_or_error, value_of
 
 import accnp
 import accnp.numpy as jnp
@@ -61,34 +61,34 @@ def _inner(function: Any) -> Any:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_one_operand(name: str) -> None:
-    agree(*_both(name), DATA["float32"])
+    assert_agree(*_both(name), DATA["float32"])
     for dtype in DATA:
-        agree_on_type(*_both(name), DATA[dtype])
+        assert_same_type(*_both(name), DATA[dtype])
     for value in (2, 1.5):
-        agree_on_type(*_both(name), value)
+        assert_same_type(*_both(name), value)
 
 
 @pytest.mark.parametrize(
     "name", ["abs", "sign", "square", "exp", "sqrt", "arcsin", "log1p", "isnan", "conj", "rint"]
 )
 def test_one_complex_operand(name: str) -> None:
-    agree(*_both(name), DATA["complex64"])
+    assert_agree(*_both(name), DATA["complex64"])
 
 
 @pytest.mark.parametrize("name", ["abs", "sign", "square", "sqrt", "logical_not", "bitwise_count"])
 def test_one_operand_of_rarer_dtypes(name: str) -> None:
     for dtype in ("bool", "uint8", "int32", "float16", "bfloat16"):
-        agree(*_both(name), DATA[dtype])
+        assert_agree(*_both(name), DATA[dtype])
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_two_operands(name: str) -> None:
     for dtype in ("int32", "float32"):
-        agree(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
+        assert_agree(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
     for dtype in DATA:
-        agree_on_type(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
-    agree_on_type(*_both(name), 1, 2)
-    agree_on_type(*_both(name), 2.0, 3.0)
+        assert_same_type(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
+    assert_same_type(*_both(name), 1, 2)
+    assert_same_type(*_both(name), 2.0, 3.0)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -96,9 +96,9 @@ def test_array_with_python_number(name: str) -> None:
     for dtype in ("int32", "float32"):
         for value in (2, 1.5, -3, True, 1j):
             if name not in STRONG or (dtype, value) != ("int32", 1.5):
-                agree_on_type(*_both(name), DATA[dtype][:3], value)
-            agree_on_type(*_both(name), 2, DATA[dtype][:3])
-    agree(*_both(name), DATA["float32"][:3], 2)
+                assert_same_type(*_both(name), DATA[dtype][:3], value)
+            assert_same_type(*_both(name), 2, DATA[dtype][:3])
+    assert_agree(*_both(name), DATA["float32"][:3], 2)
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,17 @@ def test_array_with_python_number(name: str) -> None:
 )
 def test_two_operands_of_rarer_dtypes(name: str) -> None:
     for dtype in ("bool", "uint8", "complex64"):
-        agree(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
+        assert_agree(*_both(name), DATA[dtype][:3], DATA[dtype][2::-1].copy())
 
 
 @pytest.mark.parametrize("name", ["add", "multiply", "divide", "power", "maximum", "less"])
 def test_mixed_dtypes(name: str) -> None:
     for a in DATA:
         for b in DATA:
-            agree_on_type(*_both(name), DATA[a][:3], DATA[b][:3])
-    agree(*_both(name), DATA["uint8"], DATA["bfloat16"])
-    agree(*_both(name), DATA["int32"], DATA["float32"][:3])
-    agree(*_both(name), np.int8(3), DATA["float32"])
+            assert_same_type(*_both(name), DATA[a][:3], DATA[b][:3])
+    assert_agree(*_both(name), DATA["uint8"], DATA["bfloat16"])
+    assert_agree(*_both(name), DATA["int32"], DATA["float32"][:3])
+    assert_agree(*_both(name), np.int8(3), DATA["float32"])
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "floor_divide", "atan2", "less"])
@@ -129,7 +129,7 @@ def test_broadcasting(name: str) -> None:
         ((0, 2), (2,)),
         ((2, 1, 1), (3, 1)),
     ):
-        agree(*_both(name), ones(a, np.float32), 2 * ones(b, np.float32))
+        assert_agree(*_both(name), ones(a, np.float32), 2 * ones(b, np.float32))
 
 
 def test_shapes_that_do_not_fit() -> None:
@@ -144,22 +144,22 @@ def test_shapes_that_do_not_fit() -> None:
 def test_signs_of_division(name: str) -> None:
     a = np.array([7, -7, 7, -7, 0, 5, -5], np.int32)
     b = np.array([3, 3, -3, -3, 3, 0, 0], np.int32)
-    agree(*_both(name), a, b)
-    agree(*_both(name), a.astype(np.float32), b.astype(np.float32))
+    assert_agree(*_both(name), a, b)
+    assert_agree(*_both(name), a.astype(np.float32), b.astype(np.float32))
 
 
 def test_integer_powers() -> None:
-    agree(
+    assert_agree(
         *_both("power"),
         np.arange(-3, 4, dtype=np.int32),
         np.array([0, 1, 2, 3, 5, 31, 33], np.int32),
     )
     x = DATA["int32"]
     for y in (0, 1, 2, 5, True):
-        same(jnp.asarray(x) ** y, jax.numpy.asarray(x) ** y)
+        assert_same(jnp.asarray(x) ** y, jax.numpy.asarray(x) ** y)
     with pytest.raises(TypeError, match="Integers cannot be raised to negative powers"):
         _ = jnp.asarray(x) ** -1
-    same(jnp.asarray(SPECIAL) ** -2, jax.numpy.asarray(SPECIAL) ** -2)
+    assert_same(jnp.asarray(SPECIAL) ** -2, jax.numpy.asarray(SPECIAL) ** -2)
 
 
 @pytest.mark.parametrize(
@@ -194,19 +194,19 @@ KEYWORDS = [
 @pytest.mark.parametrize(("name", "kw"), KEYWORDS)
 def test_functions_with_keywords(name: str, kw: dict) -> None:
     for dtype in ("int32", "float32", "complex64"):
-        agree(*_both(name), DATA[dtype], **kw)
+        assert_agree(*_both(name), DATA[dtype], **kw)
 
 
 def test_where() -> None:
     x = DATA["float32"]
-    agree(jnp.where, jax.numpy.where, x > 0, x, 0)
-    agree(jnp.where, jax.numpy.where, x > 0, 1, 2.0)
-    agree(jnp.where, jax.numpy.where, DATA["int32"], DATA["int32"], 0.5)
-    agree(
+    assert_agree(jnp.where, jax.numpy.where, x > 0, x, 0)
+    assert_agree(jnp.where, jax.numpy.where, x > 0, 1, 2.0)
+    assert_agree(jnp.where, jax.numpy.where, DATA["int32"], DATA["int32"], 0.5)
+    assert_agree(
         jnp.where, jax.numpy.where, np.ones((3, 1), bool), np.ones(3), np.ones((1, 3), np.float32)
     )
-    agree(jnp.where, jax.numpy.where, True, 1, np.ones(3, np.float32))
-    agree(jnp.where, jax.numpy.where, DATA["bool"])
+    assert_agree(jnp.where, jax.numpy.where, True, 1, np.ones(3, np.float32))
+    assert_agree(jnp.where, jax.numpy.where, DATA["bool"])
     with pytest.raises(TypeError, match="where requires ndarray or scalar arguments"):
         jnp.where(x > 0, 1)
 
@@ -217,16 +217,16 @@ def test_where() -> None:
     [([1, 2], [1, 2]), ((1.5, 2), [1, 2]), ([], ()), ([[1, 2]], [1, 2]), (1, [1])],
 )  # fmt: skip
 def test_lists_are_compared(name, a, b):
-    agree(*_both(name), a, b)
+    assert_agree(*_both(name), a, b)
 
 
 @pytest.mark.parametrize("name", ["isclose", "allclose", "array_equal", "array_equiv"])
 def test_equality(name: str) -> None:
     x = DATA["float32"]
-    agree(*_both(name), x, x)
-    agree(*_both(name), x, x, equal_nan=True) if name != "array_equiv" else None
-    agree(*_both(name), DATA["int32"], DATA["int32"] + np.int32(1))
-    agree(*_both(name), x, x[:1])
+    assert_agree(*_both(name), x, x)
+    assert_agree(*_both(name), x, x, equal_nan=True) if name != "array_equiv" else None
+    assert_agree(*_both(name), DATA["int32"], DATA["int32"] + np.int32(1))
+    assert_agree(*_both(name), x, x[:1])
 
 
 def test_frexp_ldexp_modf() -> None:
@@ -236,8 +236,8 @@ def test_frexp_ldexp_modf() -> None:
     np.testing.assert_array_equal(value_of(exponent)[:4], np.frexp(x)[1][:4])
     tiny, n = jnp.frexp(np.float32(1e-40))
     assert float(tiny) * 2.0 ** int(n) == float(np.float32(1e-40))
-    agree(jnp.ldexp, jax.numpy.ldexp, x, np.array([3, -140, 5, 1, 1, 1, -300], np.int32))
-    agree(jnp.modf, jax.numpy.modf, SPECIAL)
+    assert_agree(jnp.ldexp, jax.numpy.ldexp, x, np.array([3, -140, 5, 1, 1, 1, -300], np.int32))
+    assert_agree(jnp.modf, jax.numpy.modf, SPECIAL)
 
 
 def test_float_literals_of_both_signs_of_zero() -> None:
@@ -291,7 +291,7 @@ def test_operands_that_are_not_arrays(bad: Any) -> None:
     ],
 )
 def test_errors(call: Any, kind: type, text: str) -> None:
-    error = outcome(lambda: call(jnp.asarray(DATA["bool"]), jnp.asarray(SPECIAL)))
+    error = result_or_error(lambda: call(jnp.asarray(DATA["bool"]), jnp.asarray(SPECIAL)))
     assert isinstance(error, kind)
     assert text in str(error)
 
@@ -357,8 +357,8 @@ def test_functions_may_promote_inside(name) -> None:
 
 
 def test_python_integers_wrap_into_narrow_dtypes() -> None:
-    same(jnp.int8(1) + 1000, jax.numpy.int8(1) + 1000)
-    same(jnp.uint8(1) * -1, jax.numpy.uint8(1) * -1)
+    assert_same(jnp.int8(1) + 1000, jax.numpy.int8(1) + 1000)
+    assert_same(jnp.uint8(1) * -1, jax.numpy.uint8(1) * -1)
     with pytest.raises(OverflowError, match="too large"):
         jnp.arange(3) + 2**31
 
@@ -423,7 +423,7 @@ def test_multiplication_by_bools_selects(name: str) -> None:
     nan."""
     w = np.arange(9) % 3 == 0
     results = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
-    same(*results)
+    assert_same(*results)
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
@@ -533,9 +533,9 @@ def test_ufuncs_under_transformations(name: str) -> None:
     xs = [np.array([0.5, -1.0, 2.0], np.float32), np.array([1.5, -2.0, 1.0], np.float32)]
     ours, theirs = _both(name)
     xs = xs[: ours.nin]
-    agree(accnp.jit(ours), jax.jit(theirs), *xs)
-    agree(accnp.vmap(ours), jax.vmap(theirs), *xs)
-    agree(accnp.vmap(accnp.grad(ours)), jax.vmap(jax.grad(theirs)), *xs)
+    assert_agree(accnp.jit(ours), jax.jit(theirs), *xs)
+    assert_agree(accnp.vmap(ours), jax.vmap(theirs), *xs)
+    assert_agree(accnp.vmap(accnp.grad(ours)), jax.vmap(jax.grad(theirs)), *xs)
     assert str(accnp.make_jaxpr(ours)(*xs)) == str(jax.make_jaxpr(theirs)(*xs))
     assert accnp.jit(ours).__name__ == name
     assert accnp.jit(lambda f, *xs: f(*xs), static_argnums=0)(ours, *xs).shape == (3,)

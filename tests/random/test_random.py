@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from api.oracle import jax_result
-from api.tables import cases
+from api.tables import split_cases
 from jax import random as theirs
 
 import accnp
@@ -65,12 +65,12 @@ def _both(text: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", [0, 42])
-@pytest.mark.parametrize("text", cases(EXACT))
+@pytest.mark.parametrize("text", split_cases(EXACT))
 def test_same_bits(text: str, seed: int) -> None:
     np.testing.assert_array_equal(*_both(text, seed))
 
 
-@pytest.mark.parametrize("text", cases(NEAR))
+@pytest.mark.parametrize("text", split_cases(NEAR))
 def test_same_to_a_few_ulp(text: str) -> None:
     a, b = _both(text, 3)
     tolerance = 1e-2 if "bfloat16" in text else 1e-5
@@ -211,7 +211,7 @@ gamma(k,2.,(3,)) | key_data(split(key(3,impl='rbg'),3)) | bits(k,(5,),'uint64')
 """
 
 
-@pytest.mark.parametrize("text", cases(HALVED))
+@pytest.mark.parametrize("text", split_cases(HALVED))
 def test_threefry_partitionable_off_matches_jax(text: str) -> None:
     def at(k: Any, names: Any) -> Any:
         loaded = {n: getattr(names, n) for n in getattr(names, "__all__", ())}

@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 from api.exceptions import exceptions
-from api.recipes import INERT, USUAL, letters_of, parameters, recipes, taken, takes
-from api.test_names import NAMES, stated
+from api.recipes import (
+    DEFAULT_PARAMETER_VALUES,
+    INERT_PARAMETERS,
+    accepts_parameter,
+    is_passed_by_position,
+    operand_letters,
+    optional_parameters,
+    recipes,
+)
+from api.test_names import NAMES, parse_signature
 from sweep.oddities import POOL, otherwise
 from sweep.operands import NARROW, WIDE, Sizes, operand
 
@@ -33,7 +41,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Call:
-    """A random call, with the attributes of `api.recipes.Called`."""
+    """A random call, with the attributes of `api.recipes.CallLike`."""
 
     name: str
     arguments: str
@@ -120,7 +128,7 @@ def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
     arguments = [(k, _odd(r, t, 0.1)) for k, t in arguments] + more
     text = ", ".join(t if k is None else f"{k}={t}" for k, t in arguments)
     sizes, dtype = Sizes(r), r.choice(WIDE if wide else NARROW)
-    operands = tuple((k, *operand(k, sizes, dtype, wide)) for k in letters_of(text))
+    operands = tuple((k, *operand(k, sizes, dtype, wide)) for k in operand_letters(text))
     return Call(name, text, operands, wide, seed)
 
 
@@ -137,15 +145,19 @@ def _further(
     """Return optional parameters, with values of the recipe or others."""
     free = [
         p
-        for p in dict.fromkeys([*parameters(name), *(g for g in choices if takes(name, g))])
-        if p not in named and not taken(name, text, p)
+        for p in dict.fromkeys(
+            [*optional_parameters(name), *(g for g in choices if accepts_parameter(name, g))]
+        )
+        if p not in named and not is_passed_by_position(name, text, p)
     ]
     arguments: list[tuple[str | None, str]] = []
     for p in r.sample(free, min(len(free), r.choice([0, 0, 1, 1, 2, 3]))):
         usual = choices.get(p) or [
-            t for table in (USUAL, INERT) for t in table.get(p, "").split(" / ")
+            t
+            for table in (DEFAULT_PARAMETER_VALUES, INERT_PARAMETERS)
+            for t in table.get(p, "").split(" / ")
         ]
-        default = stated(NAMES[name][1]).get(p, ("", None))[1]
+        default = parse_signature(NAMES[name][1]).get(p, ("", None))[1]
         texts = [t for t in usual if t] or otherwise(str(default))
         if p in POOL and r.random() < 0.35:
             texts = POOL[p]

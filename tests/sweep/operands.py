@@ -12,17 +12,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from api.recipes import (
-    ABOVE,
-    ANY,
-    GRID,
+    ANY_NUMBER,
+    BOOLEAN,
+    GRID_SHAPES,
+    INTEGER,
     KEY,
-    LETTERS,
-    MATRIX,
-    SQUARE,
-    TRUTH,
-    UNIT,
-    VECTOR,
-    WHOLE,
+    MATRIX_SHAPES,
+    OPERAND_LETTERS,
+    POSITIVE,
+    SQUARE_SHAPES,
+    UNIT_INTERVAL,
+    VECTOR_SHAPES,
 )
 
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -55,13 +55,13 @@ class Sizes:
     def of(self, space: Any) -> tuple[int, ...]:
         if self.recipe:
             return space[self.small]
-        if space is GRID:
+        if space is GRID_SHAPES:
             return self._broadcast()
-        if space is VECTOR:
+        if space is VECTOR_SHAPES:
             return (self.n,)
-        if space is MATRIX:
+        if space is MATRIX_SHAPES:
             return (*self.stack, self.n, self.m)
-        if space is SQUARE:
+        if space is SQUARE_SHAPES:
             return (*self.stack, self.n, self.n)
         return space["base"]
 
@@ -92,15 +92,15 @@ def key(r: random.Random) -> tuple[str, bool]:
 def operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, bool]:
     """Return an operand of a call whose operands mostly have the same dtype."""
     r = sizes.r
-    contents, space = LETTERS[letter]
+    contents, space = OPERAND_LETTERS[letter]
     if contents == KEY:
         return key(r)
     shape = sizes.of(space)
     if r.random() < 0.2:
         dtype = r.choice(WIDE if wide else NARROW)
-    if contents == TRUTH and r.random() < 0.85:
+    if contents == BOOLEAN and r.random() < 0.85:
         dtype = "bool"
-    if contents == WHOLE and r.random() < 0.9 and "int" not in dtype:
+    if contents == INTEGER and r.random() < 0.9 and "int" not in dtype:
         dtype = r.choice([*INTEGERS, *["int64"] * wide])
     return laid(r, numbers(r, contents, dtype, shape), shape)
 
@@ -138,18 +138,22 @@ def numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...])
     drawn = f"np.random.default_rng({r.randrange(1000)})"
     kind = "c" if "complex" in dtype else "i" if "int" in dtype else dtype[0]
     unsigned = dtype.startswith("u")
-    if contents == TRUTH or kind == "b":
+    if contents == BOOLEAN or kind == "b":
         truth = f"({drawn}.integers(0, 2, {shape}) > 0)"
         return truth if dtype == "bool" else f"{truth}.astype('{dtype}')"
     if contents in ("regular", "positive", "lower") and len(shape) > 1:
         return _matrix(drawn, contents, kind, dtype, shape)
-    if kind != "c" and contents in (ANY, WHOLE, ABOVE, UNIT) and r.random() < 0.15:
+    if (
+        kind != "c"
+        and contents in (ANY_NUMBER, INTEGER, POSITIVE, UNIT_INTERVAL)
+        and r.random() < 0.15
+    ):
         return f"{drawn}.choice({_special(r, contents, dtype)}, {shape})"
-    low, high = {ABOVE: (1, 38), UNIT: (-7, 8)}.get(contents, (-36, 37))
+    low, high = {POSITIVE: (1, 38), UNIT_INTERVAL: (-7, 8)}.get(contents, (-36, 37))
     if kind == "c":
         return f"({drawn}.integers({low}, {high}, {(*shape, 2)}) @ [.125, .125j]).astype('{dtype}')"
     if kind == "i":
-        low, high = {ABOVE: (1, 6), UNIT: (-7, 8)}.get(contents, (-5, 6))
+        low, high = {POSITIVE: (1, 6), UNIT_INTERVAL: (-7, 8)}.get(contents, (-5, 6))
         return f"{drawn}.integers({0 if unsigned and low < 0 else low}, {high}, {shape}, '{dtype}')"
     return f"({drawn}.integers({low}, {high}, {shape}) / 8).astype('{dtype}')"
 
@@ -158,7 +162,7 @@ def _special(r: random.Random, contents: str, dtype: str) -> str:
     if "int" in dtype:
         info = np.iinfo(dtype)
         ends = [info.min, info.min + 1, 0, 1, 2, info.max - 1, info.max]
-        if contents == ABOVE:
+        if contents == POSITIVE:
             ends = [n for n in ends if n > 0]
         return f"np.array({ends}, '{dtype}')"
     limits = ml_dtypes.finfo(dtype)

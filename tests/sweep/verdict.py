@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from api.comparison import Differs, apart, check_values
+from api.comparison import ResultsDiffer, check_values, differs
 from api.exceptions import exceptions
-from api.references import gradient_quotients, jvp_quotients, operands_wide, own, reference
+from api.references import (
+    evaluate_with_accnp,
+    gradient_quotients,
+    jvp_quotients,
+    reference_results,
+    wide_operands,
+)
 from chance.values import difference, same_bits
 from sweep.calls import Call
 from sweep.ways import WAYS, Ways, tangent
@@ -49,7 +55,7 @@ def differences(call: Call, theirs: Record | None, ours: Record) -> list[Differe
     try:
         reported = list(_differences(call, theirs, ours))
     finally:
-        reference.cache_clear()  # arrays of calls that do not come again
+        reference_results.cache_clear()  # arrays of calls that do not come again
     return [d for d in reported if not excused(call, d)]
 
 
@@ -121,18 +127,18 @@ def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Differe
         return
     expected = [x for x, _ in theirs or []]
     if theirs is None:
-        expected = reference(call.name, call, tuple(x.dtype for x in actual))
+        expected = reference_results(call.name, call, tuple(x.dtype for x in actual))
         if [x.shape for x in expected] != [x.shape for x in actual]:
             return
     if actual and all(map(same_bits, actual, expected)):
         return
     try:
         check_values(call.name, call, actual, expected)
-    except Differs as error:
+    except ResultsDiffer as error:
         if error.args[0] in ("value", "type") and not _rounded(call, actual, expected):
             yield Difference("value", "value", error.args[1])
     except Exception:  # the rule for what is free does not take these arguments
-        if any(apart(x, y).any() for x, y in zip(actual, expected, strict=True)):
+        if any(differs(x, y).any() for x, y in zip(actual, expected, strict=True)):
             yield Difference("value", "value", _first(actual, expected))
 
 
@@ -143,11 +149,11 @@ def _rounded(call: Call, actual: list[np.ndarray], theirs: list[np.ndarray]) -> 
     if not all(x.dtype.name in ROUNDED for x in actual):
         return False
     try:
-        wide = own(call.name, call, operands_wide(call))
+        wide = evaluate_with_accnp(call.name, call, wide_operands(call))
         with np.errstate(all="ignore"):
             return all(
-                not apart(x, y.astype(x.dtype), rough=ROUNDED[x.dtype.name] / 8).any()
-                and not apart(x, z, rough=ROUNDED[x.dtype.name]).any()
+                not differs(x, y.astype(x.dtype), rough=ROUNDED[x.dtype.name] / 8).any()
+                and not differs(x, z, rough=ROUNDED[x.dtype.name]).any()
                 for x, y, z in zip(actual, wide, theirs, strict=True)
             )
     except Exception:
@@ -198,7 +204,7 @@ def _mapped(call: Call, ours: Record) -> Iterator[Difference]:
                 yield Difference("vmap", "type", texts)
                 return
         together = [np.asarray(x[j]) for j in (0, 1)]
-        if any(apart(z, alone[j][i][0]).any() for j, z in enumerate(together)):
+        if any(differs(z, alone[j][i][0]).any() for j, z in enumerate(together)):
             yield Difference("vmap", "value", _first(together, [a[i][0] for a in alone]))
             return
 
@@ -216,7 +222,7 @@ def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Differe
             yield from _types("hvp", actual, expected)
             return
         apart_ = any(
-            (apart(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))).any()
+            (differs(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))).any()
             for (x, _), (y, _) in zip(actual, expected, strict=True)
         )
         if not apart_ or _near("hvp", call, actual, expected):
@@ -228,7 +234,7 @@ def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Differe
         wrong = np.ones(x.shape, bool)
         for y in answers:
             with np.errstate(all="ignore"):
-                off = apart(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))
+                off = differs(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))
                 wrong &= off & np.isfinite(y.astype(complex)) | (np.isnan(x) & ~np.isnan(y))
         if answers and wrong.any():
             at = np.nonzero(wrong.ravel())[0][:4]
@@ -241,7 +247,7 @@ def _gradient_moves(call: Call) -> list[np.ndarray] | None:
     disagree.
     """
     try:
-        ways, operands = Ways(accnp), operands_wide(call)
+        ways, operands = Ways(accnp), wide_operands(call)
         with accnp.enable_x64(True), np.errstate(all="ignore"):
             arrays = {
                 k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
@@ -261,7 +267,7 @@ def _gradient_moves(call: Call) -> list[np.ndarray] | None:
                 pairs = zip(beside(step), beside(-step), strict=True)
                 quotients.append([(a - b) / (2 * step) for a, b in pairs])
             return [
-                np.where(apart(x, y, rough=1e-3), np.nan, x)
+                np.where(differs(x, y, rough=1e-3), np.nan, x)
                 for x, y in zip(*quotients, strict=True)
             ]
     except Exception:  # a step beside, it is refused
@@ -279,7 +285,7 @@ def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
     if not all(x.dtype.name in ROUNDED for x, _ in ours):
         return False
     try:
-        ways, operands = Ways(accnp), operands_wide(call)
+        ways, operands = Ways(accnp), wide_operands(call)
         with accnp.enable_x64(True), np.errstate(all="ignore"):
             arrays = {
                 k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
@@ -288,8 +294,8 @@ def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
             f = ways.function(call, arrays, [])
             wide = ways.packed(getattr(ways, way)(f, [arrays[k] for k in call.traced]))
             return all(
-                not apart(x, z.astype(x.dtype), rough=_rough(call, x.dtype)).any()
-                and not apart(x, y, rough=3 * ROUNDED[x.dtype.name]).any()
+                not differs(x, z.astype(x.dtype), rough=_rough(call, x.dtype)).any()
+                and not differs(x, y, rough=3 * ROUNDED[x.dtype.name]).any()
                 for (x, _), (y, _), (z, _) in zip(ours, theirs, wide, strict=True)
             )
     except Exception:
@@ -315,7 +321,7 @@ def _gradient(
         rough = _rough(call, x.dtype)
         y = theirs[i][0] if theirs else np.full_like(x, np.nan)
         known = np.ones(x.shape, bool) if theirs else np.isfinite(x)
-        places = np.nonzero((apart(x, y, rough=rough) & known).ravel())[0]
+        places = np.nonzero((differs(x, y, rough=rough) & known).ravel())[0]
         if not len(places):
             continue
         if near is None and theirs:
@@ -346,7 +352,7 @@ def _gradient_fault(
     with np.errstate(all="ignore"):
         for quotient in quotients:
             stated.flat[place] = quotient
-            if not apart(x, stated, rough=rough).flat[place]:
+            if not differs(x, stated, rough=rough).flat[place]:
                 return None
     return f"{x.flat[place]}, jax {y.flat[place]}, quotients {quotients} at {letter}, {place}"
 
@@ -354,7 +360,7 @@ def _gradient_fault(
 def _jvp(call: Call, ours: Packed, theirs: Packed | None, values: Packed) -> Iterator[Difference]:
     expected = [y for y, _ in theirs or []]
     if theirs and not any(
-        apart(x, y, rough=_rough(call, x.dtype)).any()
+        differs(x, y, rough=_rough(call, x.dtype)).any()
         for (x, _), y in zip(ours, expected, strict=True)
     ):
         return
@@ -379,7 +385,7 @@ def _jvp(call: Call, ours: Packed, theirs: Packed | None, values: Packed) -> Ite
                 continue
             wrong = np.isfinite(finite[i].astype(complex))  # at a pole there is no slope
             for y in answers:
-                wrong &= apart(x, y, rough=_rough(call, x.dtype))
+                wrong &= differs(x, y, rough=_rough(call, x.dtype))
             if not expected:  # nor beside it, as far as the others see
                 wrong &= np.isfinite(x)
         if wrong.any():

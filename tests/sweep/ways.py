@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from api.answers import call as called
-from api.answers import flat, precision
+from api.answers import flatten_result, precision
 from sweep.calls import Call
 
 WAYS = ("value", "jit", "vmap", "grad", "jvp", "hvp", "ranks", "strict")
@@ -43,7 +43,7 @@ class Ways:
 
         def run(*xs: Any) -> list[Any]:
             values = operands | dict(zip(call.traced, xs, strict=True))
-            tree, leaves = flat(self.m, called(self.m, call.name, call, values))
+            tree, leaves = flatten_result(self.m, called(self.m, call.name, call, values))
             trees[:] = [tree]
             return [self.m.numpy.asarray(x) for x in leaves]
 
@@ -71,11 +71,13 @@ class Ways:
         return self.m.vmap(f)(*self.pairs(xs))
 
     def weighted(self, tree: Any) -> Any:
-        """Return the weighted sum of all numbers, with the weights of `references.weigh`."""
+        """Return the weighted sum of all numbers, with the weights of
+        `references.weighted_quotient`.
+        """
         jnp, dtypes = self.m.numpy, self.m.dtypes
         kind = "float64" if self.m.config.jax_enable_x64 else "float32"
         total = jnp.zeros((), kind)
-        for x in flat(self.m, tree)[1]:
+        for x in flatten_result(self.m, tree)[1]:
             if dtypes.issubdtype(x.dtype, np.inexact):
                 factors = np.cos(np.arange(x.size)).reshape(x.shape).astype(kind)
                 total = total + (jnp.real(x).astype(kind) * factors).sum()
@@ -103,7 +105,7 @@ class Ways:
             arguments = list(xs)
             for i, x in zip(places, moved, strict=True):
                 arguments[i] = x
-            leaves = flat(self.m, f(*arguments))[1]
+            leaves = flatten_result(self.m, f(*arguments))[1]
             return [x for x in leaves if self.m.dtypes.issubdtype(x.dtype, np.inexact)]
 
         tangents = [

@@ -26,7 +26,7 @@ random: Any = accnp.random
 
 
 @pytest.fixture(autouse=True)
-def _on() -> Iterator[None]:
+def _enable_item_assignment() -> Iterator[None]:
     with jnp.item_assignment():
         yield
 
@@ -246,7 +246,7 @@ def test_vmap() -> None:
     check(jnp.vmap(unbatched, out_axes=None)(x), floats([1, 0]))
 
 
-def assigned(x: Any) -> Any:
+def assign_items(x: Any) -> Any:
     y = x * 1
     y[0] = x[1] * x[2]
     y[1:] *= 2.0
@@ -254,7 +254,7 @@ def assigned(x: Any) -> Any:
     return (y * x).sum()
 
 
-def updated(x: Any) -> Any:
+def update_functionally(x: Any) -> Any:
     y = x.at[0].set(x[1] * x[2])
     y = y.at[1:].multiply(2.0)
     return (y * x.at[2].set(0.5)).sum()
@@ -275,7 +275,7 @@ def test_derivatives() -> None:
         lambda f: lambda x: jnp.linearize(f, x)[1](x),
         lambda f: lambda x: jnp.vmap(jnp.grad(f))(jnp.stack([x, 2 * x])),
     ):
-        actual, expected = transform(assigned)(x), transform(updated)(x)
+        actual, expected = transform(assign_items)(x), transform(update_functionally)(x)
         jnp.tree.map(np.testing.assert_allclose, actual, expected)
     check(x, np.arange(1.0, 5.0, dtype="float32"))
 
@@ -543,10 +543,10 @@ def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) ->
 
     @jnp.jit
     def changed(x: Any) -> Any:
-        call(_OnArrays, x, jnp.array)
+        call(_ArrayFunctions, x, jnp.array)
         return x
 
-    assert call(_OnArrays, x, jnp.array) is x
+    assert call(_ArrayFunctions, x, jnp.array) is x
     assert same is x
     check(x, expected)
     check(changed(jitted), expected)
@@ -554,7 +554,7 @@ def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) ->
     check(before, np.arange(4).astype(dtype))
 
 
-class _OnArrays:
+class _ArrayFunctions:
     """The functions of accnp, with list arguments converted to arrays as NumPy does."""
 
     add, maximum, subtract = jnp.add, jnp.maximum, jnp.subtract

@@ -26,7 +26,7 @@ N = 1 << 16
 
 
 @pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def input_copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the sizes of large arrays that are copied into the pool."""
     sizes: list[int] = []
     copy_in = pool.copy_in
@@ -74,13 +74,13 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_immutable_memory_is_not_copied(
-    source: str, call: str, path: Path, copies: list[int]
+    source: str, call: str, path: Path, input_copies: list[int]
 ) -> None:
     x = SOURCES[source](path)
     before = x.copy()
     for _ in range(4):
         jnp.block_until_ready(CALLS[call](x))
-    assert copies == []
+    assert input_copies == []
     np.testing.assert_array_equal(x, before)
 
 
@@ -94,15 +94,15 @@ def test_immutable_memory_is_not_copied(
         lambda path: np.broadcast_to(np.zeros(N, np.float32), (N,)),
     ],
 )
-def test_mutable_memory_is_copied(source: Any, path: Path, copies: list[int]) -> None:
+def test_mutable_memory_is_copied(source: Any, path: Path, input_copies: list[int]) -> None:
     x = source(path)
     jnp.asarray(x).block_until_ready()
-    assert len(copies) == 1
+    assert len(input_copies) == 1
     jnp.jit(lambda x: x + 1)(x).block_until_ready()
-    assert len(copies) == 2
+    assert len(input_copies) == 2
 
 
-def test_no_kernel_writes_to_a_mapped_file(path: Path, copies: list[int]) -> None:
+def test_no_kernel_writes_to_a_mapped_file(path: Path, input_copies: list[int]) -> None:
     x = np.load(path, mmap_mode="r")
     expected = np.array(x)
     y = jnp.asarray(x)
@@ -166,7 +166,7 @@ def called_on_host(carry: Any, row: Any) -> tuple[Any, Any]:
     return carry, row * 2
 
 
-INTO: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+PROGRAMS_WITH_OUTPUT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "map": (lambda x: jnp.sin(x) * 2, (X,)),
     "two results": (lambda x: {"a": x + 1, "b": (x > 0.5, x.sum())}, (X,)),
     "matrix product": (lambda a, b: a @ b, (X.reshape(256, 256), X.reshape(256, 256))),
@@ -186,12 +186,19 @@ INTO: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "native scan": (lambda a: jnp.lax.scan(lambda c, x: (c + x, c * x), a[0], a), (ROWS,)),
     "scan": (lambda a: jnp.lax.scan(called_on_host, a[0], a)[1], (ROWS,)),
 }
-COPIED = {"argument": 2, "nothing": 1}  # how many results; the others are written directly
-DIRECT = ("map", "two results", "matrix product", "sums of rows", "concatenate", "constant")
+COPIED_RESULTS = {"argument": 2, "nothing": 1}  # how many results; the others are written directly
+WRITTEN_DIRECTLY = (
+    "map",
+    "two results",
+    "matrix product",
+    "sums of rows",
+    "concatenate",
+    "constant",
+)
 
 
 @pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def result_copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the number of results that each call copies."""
     counts: list[int] = []
     copy = output_buffers._copy
@@ -208,9 +215,9 @@ def empty_like(results: Any) -> Any:
     return jnp.tree.map(lambda x: np.empty(x.shape, x.dtype), results)
 
 
-@pytest.mark.parametrize("name", INTO)
-def test_results_are_written(name: str, allocated: list[int], copied: list[int]) -> None:
-    function, args = INTO[name]
+@pytest.mark.parametrize("name", PROGRAMS_WITH_OUTPUT)
+def test_results_are_written(name: str, allocated: list[int], result_copies: list[int]) -> None:
+    function, args = PROGRAMS_WITH_OUTPUT[name]
     f = jnp.jit(function)
     reference = jnp.tree.map(np.asarray, jnp.jit(function)(*args))
     out = empty_like(reference)
@@ -221,9 +228,9 @@ def test_results_are_written(name: str, allocated: list[int], copied: list[int])
     for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(reference), strict=True):
         np.testing.assert_array_equal(actual, expected)
         assert actual.tobytes() == expected.tobytes()
-    if name in DIRECT:
+    if name in WRITTEN_DIRECTLY:
         assert allocated == []
-    assert copied == [COPIED.get(name, 0)] * 3
+    assert result_copies == [COPIED_RESULTS.get(name, 0)] * 3
 
 
 def test_call_into_writes_to_any_array(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.support import agree, same
+from api.support import assert_agree, assert_same
 
 import accnp
 import accnp.numpy as jnp
@@ -28,18 +28,18 @@ def test_operators(name: str) -> None:
     op = getattr(operator, name)
     a, b = jnp.asarray(F), jax.numpy.asarray(F)
     for value in (2, 0.5, F[1:], np.float32(3)):
-        same(op(a, value), op(b, value))
-        same(op(value, a), op(value, b))
-    same(op(a, a), op(b, b))
+        assert_same(op(a, value), op(b, value))
+        assert_same(op(value, a), op(value, b))
+    assert_same(op(a, a), op(b, b))
 
 
 @pytest.mark.parametrize("name", BITS)
 def test_bit_operators(name: str) -> None:
     op = getattr(operator, name)
     a, b = jnp.asarray(abs(X)), jax.numpy.asarray(abs(X))
-    same(op(a, a), op(b, b))
-    same(op(a, 1), op(b, 1))
-    same(op(2, a), op(2, b))
+    assert_same(op(a, a), op(b, b))
+    assert_same(op(a, 1), op(b, 1))
+    assert_same(op(2, a), op(2, b))
 
 
 def test_imaginary_parts_are_lost_with_a_warning_at_the_users_line():
@@ -54,14 +54,14 @@ def test_imaginary_parts_are_lost_with_a_warning_at_the_users_line():
 def test_other_operators() -> None:
     a, b = jnp.asarray(F), jax.numpy.asarray(F)
     for op in (operator.neg, operator.pos, abs, round, lambda x: round(x, 1), lambda x: x @ x.T):
-        same(op(a), op(b))
-    same(divmod(a, 2), divmod(b, 2))
-    same(divmod(7, a + 5), divmod(7, b + 5))
-    same(~jnp.asarray(X), ~jax.numpy.asarray(X))
-    same(F @ a.T, F @ b.T)
+        assert_same(op(a), op(b))
+    assert_same(divmod(a, 2), divmod(b, 2))
+    assert_same(divmod(7, a + 5), divmod(7, b + 5))
+    assert_same(~jnp.asarray(X), ~jax.numpy.asarray(X))
+    assert_same(F @ a.T, F @ b.T)
     for y in (2, -1, 0.5, 0):
-        same(a**y, b**y)
-        same(1.5 ** (a + y), 1.5 ** (b + y))
+        assert_same(a**y, b**y)
+        assert_same(1.5 ** (a + y), 1.5 ** (b + y))
     assert 2.5 in a.reshape(-1)
     assert 77 not in a.reshape(-1)
 
@@ -121,13 +121,13 @@ def test_methods(name: str, args: tuple, kw: dict) -> None:
     if name == "byteswap":  # which jax's arrays name but do not have
         np.testing.assert_array_equal(np.asarray(call(jnp.asarray(F))), F.byteswap())
         return
-    agree(call, call, F)
+    assert_agree(call, call, F)
 
 
 @pytest.mark.parametrize("name", ["T", "mT", "real", "imag"])
 def test_properties(name: str) -> None:
-    agree(lambda x: getattr(x, name), lambda x: getattr(x, name), F)
-    agree(lambda x: getattr(x, name), lambda x: getattr(x, name), F * np.complex64(1 - 2j))
+    assert_agree(lambda x: getattr(x, name), lambda x: getattr(x, name), F)
+    assert_agree(lambda x: getattr(x, name), lambda x: getattr(x, name), F * np.complex64(1 - 2j))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_item_assignment_names_at() -> None:
 def test_iteration() -> None:
     rows = list(jnp.asarray(X))
     assert [r.shape for r in rows] == [(3,), (3,)]
-    same(rows[1], jax.numpy.asarray(X)[1])
+    assert_same(rows[1], jax.numpy.asarray(X)[1])
     with pytest.raises(TypeError, match="iteration over a 0-d array"):
         iter(jnp.float32(1))
 

@@ -14,7 +14,7 @@ import pytest
 
 import accnp as jnp
 from accnp.api.arrays.numpy_protocols import _WRITES, _counterpart, _signature
-from tests.api.arrays.test_numpy_dispatch import dispatched
+from tests.api.arrays.test_numpy_dispatch import dispatched_functions
 
 A = np.array([[0.5, 2.0, 1.5], [3.0, 0.25, 1.0], [2.5, 1.25, 4.0]], np.float32)
 V = np.array([1.0, 2.0, 2.0, 4.0], np.float32)
@@ -62,7 +62,7 @@ REQUIRED: dict[str, tuple[Any, ...]] = {
     "np.linalg.pinv": (S,), "np.cumulative_sum": (V,), "np.cumulative_prod": (V,),
 }  # fmt: skip
 # Values other than the default, by the name of the parameter.
-OTHERS: dict[str, list[Any]] = {
+OPTIONAL_VALUES: dict[str, list[Any]] = {
     "axis": [0, -1], "keepdims": [True], "ddof": [1], "correction": [1], "initial": [9.0],
     "where": [A > 1], "dtype": [np.float16], "overwrite_input": [True], "density": [True],
     "kind": ["stable"], "side": ["right"], "weights": [A], "indexing": ["ij"], "sparse": [True],
@@ -81,12 +81,16 @@ OTHERS: dict[str, list[Any]] = {
 # Results that are not unique: vectors of any sign, memory without values, texts, and polynomials or
 # residuals whose length depends on the values.
 NOT_COMPARED = {"np.linalg.eig", "np.empty_like", "np.einsum_path", "np.polydiv", "np.linalg.lstsq"}
-SHARED = {"out", "like", "device"}  # tested with `out=`, resolved by NumPy, of one device
+SKIPPED_PARAMETERS = {
+    "out",
+    "like",
+    "device",
+}  # tested with `out=`, resolved by NumPy, of one device
 
 
 def functions() -> dict[str, Any]:
     by_name = {}
-    for f in dispatched():
+    for f in dispatched_functions():
         counterpart = _counterpart(f)
         last = counterpart.name.rpartition(".")[2]
         if counterpart.function not in (None, f) and last not in _WRITES:
@@ -97,20 +101,20 @@ def functions() -> dict[str, Any]:
 FUNCTIONS = functions()
 
 
-def on_accnp(x: Any) -> Any:
+def to_accnp(x: Any) -> Any:
     """Return the arguments with accnp arrays in place of NumPy arrays."""
     if isinstance(x, np.ndarray):
         return jnp.asarray(x)
     if type(x) in (list, tuple):
-        return type(x)([on_accnp(y) for y in x])
-    return {k: on_accnp(y) for k, y in x.items()} if type(x) is dict else x
+        return type(x)([to_accnp(y) for y in x])
+    return {k: to_accnp(y) for k, y in x.items()} if type(x) is dict else x
 
 
-def same(actual: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any) -> None:
     if isinstance(expected, tuple | list):
         assert len(actual) == len(expected)
         for g, w in zip(actual, expected, strict=True):
-            same(g, w)
+            assert_same(g, w)
     elif isinstance(expected, np.ndarray | np.generic | int | float):
         assert np.shape(actual) == np.shape(expected)
         np.testing.assert_allclose(
@@ -134,7 +138,11 @@ def calls(name: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
             continue
         if p.default is p.empty:
             continue
-        values = [p.default] if p.name in SHARED else [p.default, *OTHERS.get(p.name, ())]
+        values = (
+            [p.default]
+            if p.name in SKIPPED_PARAMETERS
+            else [p.default, *OPTIONAL_VALUES.get(p.name, ())]
+        )
         for value in values:
             if p.kind is not p.POSITIONAL_ONLY:
                 yield required, {p.name: value}
@@ -156,7 +164,7 @@ def test_arguments(name: str) -> None:
             continue  # a value that has no meaning for this function
         try:
             with jnp.numpy_dispatch():
-                actual = f(*on_accnp(args), **on_accnp(kwargs))
+                actual = f(*to_accnp(args), **to_accnp(kwargs))
         except (TypeError, ValueError, NotImplementedError) as error:
             text, used = str(error), next(iter([*kwargs.values(), *args[-1:]]))
             refused = re.search("does not have the argument|not supported|leave it out", text)
@@ -164,7 +172,7 @@ def test_arguments(name: str) -> None:
                 raise
             continue
         if name not in NOT_COMPARED:
-            same(actual, expected)
+            assert_same(actual, expected)
         compared += 1
     assert compared
 
@@ -172,11 +180,11 @@ def test_arguments(name: str) -> None:
 def test_arguments_are_mapped_by_name() -> None:
     x = jnp.asarray(A)
     with jnp.numpy_dispatch():
-        same(np.sum(x, 0, None, None, True), A.sum(0, keepdims=True))
-        same(np.histogram(x, 2, None, True), np.histogram(A, 2, None, True))
-        same(np.nanstd(x, correction=1), np.nanstd(A, ddof=1))
-        same(np.sort(x, 1, "stable"), np.sort(A, 1))
-        same(np.empty_like(x, None, "K", True, (2,)).shape, (2,))
+        assert_same(np.sum(x, 0, None, None, True), A.sum(0, keepdims=True))
+        assert_same(np.histogram(x, 2, None, True), np.histogram(A, 2, None, True))
+        assert_same(np.nanstd(x, correction=1), np.nanstd(A, ddof=1))
+        assert_same(np.sort(x, 1, "stable"), np.sort(A, 1))
+        assert_same(np.empty_like(x, None, "K", True, (2,)).shape, (2,))
         for call, argument in (
             (lambda: np.zeros_like(x, order="F"), "order='F'"),
             (lambda: np.zeros_like(x, None, "F"), "order='F'"),
@@ -200,8 +208,8 @@ def test_sliding_windows(args: tuple[Any, ...]) -> None:
     expected = view(A, *args)
     with jnp.numpy_dispatch():
         assert type(view(jnp.asarray(A), *args)) is jnp.Array
-        same(view(jnp.asarray(A), *args), expected)
-        same(jnp.jit(lambda x: view(x, *args))(A), expected)
+        assert_same(view(jnp.asarray(A), *args), expected)
+        assert_same(jnp.jit(lambda x: view(x, *args))(A), expected)
 
 
 def test_sliding_windows_that_do_not_fit() -> None:
@@ -233,5 +241,5 @@ def test_common_type() -> None:
     with jnp.numpy_dispatch():
         for dtypes in (["float32"], ["float16", "float32"], ["int32"], ["float32", "complex64"]):
             arrays = [np.ones(2, t) for t in dtypes]
-            assert np.common_type(*on_accnp(arrays)) is np.common_type(*arrays)
+            assert np.common_type(*to_accnp(arrays)) is np.common_type(*arrays)
         assert np.common_type(jnp.ones(2), np.ones(2)) is np.float64

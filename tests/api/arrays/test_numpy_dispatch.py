@@ -26,20 +26,20 @@ UFUNCS = {
     f.__name__: f for name in dir(np) if isinstance(f := getattr(np, name), np.ufunc)
 }  # under one of their names
 # Ufuncs without a function of accnp: those of dates.
-WITHOUT = {"isnat"}
+UNSUPPORTED_UFUNCS = {"isnat"}
 # What NumPy has for objects, texts and dates, for writing to arrays, and for asking about memory.
 NO_COUNTERPART = {
     "np.busday_count", "np.busday_offset", "np.copyto", "np.datetime_as_string",
     "np.is_busday", "np.may_share_memory", "np.min_scalar_type", "np.putmask", "np.real_if_close",
     "np.shares_memory",
 }  # fmt: skip
-TRAITS = {"f": np.float32, "i": np.int32, "?": np.bool_}
+EXAMPLE_DTYPES = {"f": np.float32, "i": np.int32, "?": np.bool_}
 SHAPES = {"matmul": [(3, 4), (4, 2)], "matvec": [(3, 4), (4,)], "vecmat": [(3,), (3, 4)],
           "vecdot": [(3, 4), (4,)]}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
-def _on() -> Iterator[None]:
+def _enable_dispatch() -> Iterator[None]:
     with jnp.numpy_dispatch():
         yield
 
@@ -51,7 +51,7 @@ def operands(ufunc: np.ufunc) -> list[list[np.ndarray]]:
     tuples = []
     for loop in ufunc.types:
         codes = loop.split("->")[0]
-        if not all(c in TRAITS for c in codes):
+        if not all(c in EXAMPLE_DTYPES for c in codes):
             continue
         values = [random.uniform(0.1, 0.9, s) for s in shapes]
         if ufunc.__name__ in ("arccosh",):
@@ -60,7 +60,7 @@ def operands(ufunc: np.ufunc) -> list[list[np.ndarray]]:
             values = [np.where(v > 0, v * 4 + 1, 1) for v in values]
         if codes in ("?", "??"):
             values = [v > 0.5 for v in values]
-        tuples.append([v.astype(TRAITS[c]) for v, c in zip(values, codes)])
+        tuples.append([v.astype(EXAMPLE_DTYPES[c]) for v, c in zip(values, codes)])
     return tuples
 
 
@@ -80,7 +80,7 @@ def compare(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(UFUNCS.keys() - WITHOUT))
+@pytest.mark.parametrize("name", sorted(UFUNCS.keys() - UNSUPPORTED_UFUNCS))
 def test_ufuncs(name: str) -> None:
     ufunc = UFUNCS[name]
     for xs in operands(ufunc):
@@ -104,7 +104,7 @@ def test_ufuncs(name: str) -> None:
 
 
 def test_ufuncs_without_a_counterpart() -> None:
-    for name in WITHOUT:
+    for name in UNSUPPORTED_UFUNCS:
         with pytest.raises(TypeError, match=rf"np.{name}: jnp.{name} does not exist; .*np.asarray"):
             UFUNCS[name](jnp.ones(2))
 
@@ -211,7 +211,7 @@ def test_functions(name: str) -> None:
         compare(jnp.jit(call)(*arrays([A, V, K])), expected)
 
 
-def dispatched() -> Iterator[Any]:
+def dispatched_functions() -> Iterator[Any]:
     for module in (np, np.linalg, np.fft):
         for name in dir(module):
             function = getattr(module, name)
@@ -220,9 +220,9 @@ def dispatched() -> Iterator[Any]:
 
 
 def test_which_functions_have_counterparts() -> None:
-    assert {match.name for f in dispatched() if not (match := _counterpart(f)).function} == (
-        NO_COUNTERPART
-    )
+    assert {
+        match.name for f in dispatched_functions() if not (match := _counterpart(f)).function
+    } == (NO_COUNTERPART)
 
 
 def test_transformations() -> None:
@@ -365,14 +365,14 @@ def test_dispatch_option_is_part_of_cache_key() -> None:
 
 
 @pytest.fixture
-def everywhere() -> Iterator[None]:
+def enabled_globally() -> Iterator[None]:
     """Enable the option for all threads, as Dask requires."""
     jnp.config.update("numpy_dispatch", True)
     yield
     jnp.config.update("numpy_dispatch", False)
 
 
-@pytest.mark.usefixtures("everywhere")
+@pytest.mark.usefixtures("enabled_globally")
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_dask_keeps_arrays(scheduler: str) -> None:
     values = np.random.default_rng(2).uniform(size=(60, 40)).astype(np.float32)
@@ -393,7 +393,7 @@ def test_dask_keeps_arrays(scheduler: str) -> None:
         np.testing.assert_allclose(result, f(values, np), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.usefixtures("everywhere")
+@pytest.mark.usefixtures("enabled_globally")
 def test_xarray_keeps_arrays() -> None:
     values = np.random.default_rng(3).uniform(size=(6, 4)).astype(np.float32)
     ours = xr.DataArray(jnp.asarray(values), dims=("t", "x"), coords={"t": range(6)})

@@ -17,7 +17,7 @@ numpy: Any = np
 
 
 @pytest.fixture(autouse=True)
-def _on() -> Iterator[None]:
+def _enable_dispatch() -> Iterator[None]:
     with jnp.numpy_dispatch():
         yield
 

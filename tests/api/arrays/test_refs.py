@@ -9,7 +9,7 @@ import pytest
 import accnp
 
 
-def several(m):
+def several_updates(m):
     ref = m.new_ref(m.numpy.arange(6.0).reshape(2, 3))
     ref[0, 1] = 9.0
     ref[1] += 1
@@ -19,13 +19,13 @@ def several(m):
     return old, ref[:, 1:], m.ref.get(ref, 0), m.freeze(ref)
 
 
-def by_places(m):
+def dynamic_slices(m):
     ref = m.new_ref(m.numpy.zeros(5))
     ref[m.ds(1, 3)] = m.numpy.arange(3.0)
     return ref[m.ds(0, 3, 2)], ref[...]
 
 
-def traced(m):
+def traced_indices(m):
     def f(x, i):
         ref = m.new_ref(m.numpy.zeros(4))
         ref[m.ds(i, 2)] = m.numpy.array([x, x])
@@ -35,7 +35,7 @@ def traced(m):
     return m.jit(f)(3.0, 1), m.vmap(f, (0, None))(m.numpy.arange(2.0), 2)
 
 
-def differentiated(m):
+def differentiate_refs(m):
     def f(x):
         ref = m.new_ref(m.numpy.ones(2) * x)
         ref[0] = x * x
@@ -44,7 +44,9 @@ def differentiated(m):
     return m.grad(f)(2.0), m.jit(m.grad(f))(2.0)
 
 
-@pytest.mark.parametrize("program", [several, by_places, traced, differentiated])
+@pytest.mark.parametrize(
+    "program", [several_updates, dynamic_slices, traced_indices, differentiate_refs]
+)
 def test_references_match_jax(program):
     for f, w in zip(
         accnp.tree.leaves(program(accnp)), jax.tree.leaves(program(jax)), strict=True
@@ -106,7 +108,7 @@ def test_invalid_reference_uses_raise():
         ref[0]
 
 
-def in_loops(m):
+def updates_in_loops(m):
     def f(x):
         ref = m.new_ref(x)
 
@@ -143,7 +145,7 @@ def in_loops(m):
     return f(x), m.jit(f)(x), each, m.jvp(lambda x: f(x)[3], (x,), (x + 1,))
 
 
-def by_boxes(m):
+def update_blocks(m):
     def f(x, i):
         ref = m.new_ref(x)
         ref[m.ds(i, 2), 1:] = ref[m.ds(i, 2), :2] * 2
@@ -156,7 +158,7 @@ def by_boxes(m):
     return [m.jit(f)(x, i) for i in (0, 1, 3)]
 
 
-@pytest.mark.parametrize("program", [in_loops, by_boxes])
+@pytest.mark.parametrize("program", [updates_in_loops, update_blocks])
 def test_traced_indices(program):
     test_references_match_jax(program)
 
@@ -248,7 +250,7 @@ def pass_references(m):
     return first, r[...], s[...], scanned, rows[...], eager, m.jit(within)(np_.arange(3.0)), x
 
 
-def mapped(m):
+def map_refs(m):
     r, s = m.new_ref(m.numpy.arange(6.0).reshape(2, 3)), m.new_ref(m.numpy.arange(2.0))
 
     def f(r, x):
@@ -274,12 +276,12 @@ def derivatives(m):
     return m.grad(f)(3.0, log), log[...]
 
 
-@pytest.mark.parametrize("program", [pass_references, mapped, derivatives])
+@pytest.mark.parametrize("program", [pass_references, map_refs, derivatives])
 def test_references_as_arguments_and_under_transformations(program):
     test_references_match_jax(program)
 
 
-def refused(m):
+def invalid_calls(m):
     """Yield invalid calls with the error that each raises in JAX."""
     refs = []
     ref = m.new_ref(m.numpy.arange(3.0))
@@ -307,7 +309,7 @@ def refused(m):
 
 @pytest.mark.parametrize("m", [accnp, jax])
 def test_invalid_uses_of_references_raise(m):
-    for call, error in refused(m):
+    for call, error in invalid_calls(m):
         with pytest.raises(error):
             call()
 

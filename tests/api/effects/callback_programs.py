@@ -9,7 +9,7 @@ def shape(m, *dims):
     return m.ShapeDtypeStruct(dims, "float32")
 
 
-def io_of(m):
+def get_io_callback(m):
     return m.experimental.io_callback
 
 
@@ -80,10 +80,10 @@ def branching(m):
     return f
 
 
-def nothing_used(m):
+def unused_results(m):
     def f(x):
         m.lax.scan(lambda c, y: (m.debug.print("{}", y), (c + y, c))[1], x, np.arange(2.0))
-        io_of(m)(lambda v: print("io", v), None, x)
+        get_io_callback(m)(lambda v: print("io", v), None, x)
         return 1
 
     return f
@@ -95,21 +95,21 @@ def io_chain(m):
         return F32(v + i)
 
     def f(x):
-        first = io_of(m)(host, shape(m), 10, x, ordered=True)
+        first = get_io_callback(m)(host, shape(m), 10, x, ordered=True)
 
         def step(c, i):
-            return io_of(m)(host, shape(m), i, c, ordered=True), c
+            return get_io_callback(m)(host, shape(m), i, c, ordered=True), c
 
         last, rows = m.lax.scan(step, first, np.arange(3))
         m.lax.while_loop(
-            lambda c: c < 40, lambda c: io_of(m)(host, shape(m), 7, c, ordered=True), last
+            lambda c: c < 40, lambda c: get_io_callback(m)(host, shape(m), 7, c, ordered=True), last
         )
         return last, rows
 
     return f
 
 
-def drawing(m):
+def draw_factors(m):
     """A callback returns a factor in each step."""
 
     def host(i):
@@ -118,13 +118,13 @@ def drawing(m):
 
     def f(x):
         return m.lax.scan(
-            lambda c, i: (c * io_of(m)(host, shape(m), i) * x, None), x, np.arange(2)
+            lambda c, i: (c * get_io_callback(m)(host, shape(m), i) * x, None), x, np.arange(2)
         )[0]
 
     return f
 
 
-def both_sides(m):
+def call_twice(m):
     """Call the same callback twice; both calls must run."""
 
     def host():
@@ -133,7 +133,7 @@ def both_sides(m):
 
     def f():
         a = m.pure_callback(host, shape(m)) + m.pure_callback(host, shape(m))
-        return a + io_of(m)(host, shape(m)) * io_of(m)(host, shape(m))
+        return a + get_io_callback(m)(host, shape(m)) * get_io_callback(m)(host, shape(m))
 
     return f
 
@@ -226,30 +226,30 @@ PROGRAMS = {
     "vmap of cond, one branch": (lambda m: m.vmap(branching(m), (0, None)), VECTOR, 1),
     "switch": (lambda m: m.jit(lambda i: m.lax.switch(i, [
         lambda: (m.debug.print("0"), 0)[1], lambda: (m.debug.print("1"), 1)[1]])), 1),
-    "results not used": (nothing_used, TWO),
-    "results not used, jit": (lambda m: m.jit(nothing_used(m)), TWO),
+    "results not used": (unused_results, TWO),
+    "results not used, jit": (lambda m: m.jit(unused_results(m)), TWO),
     "the same twice": (lambda m: m.jit(lambda: (m.debug.print("x"), m.debug.print("x"))),),
-    "callbacks twice": (lambda m: m.jit(both_sides(m)),),
+    "callbacks twice": (lambda m: m.jit(call_twice(m)),),
     "io": (io_chain, TWO),
     "io, jit": (lambda m: m.jit(io_chain(m)), TWO),
-    "io, vmap": (lambda m: m.vmap(lambda x: io_of(m)(
+    "io, vmap": (lambda m: m.vmap(lambda x: get_io_callback(m)(
         lambda v: (print("io", v), v)[1], shape(m), x)), VECTOR),
-    "io, vmap of jit": (lambda m: m.vmap(m.jit(lambda x: io_of(m)(
+    "io, vmap of jit": (lambda m: m.vmap(m.jit(lambda x: get_io_callback(m)(
         lambda v: (print("io", v), v)[1], shape(m), x))), VECTOR),
-    "io, not mapped": (lambda m: m.vmap(lambda x: (io_of(m)(
+    "io, not mapped": (lambda m: m.vmap(lambda x: (get_io_callback(m)(
         lambda: print("io"), None), x)[1]), VECTOR),
-    "io, ordered, vmap": (lambda m: m.vmap(lambda x: io_of(m)(
+    "io, ordered, vmap": (lambda m: m.vmap(lambda x: get_io_callback(m)(
         lambda v: v, shape(m), x, ordered=True)), VECTOR),
-    "io, stopped": (lambda m: m.grad(lambda x: io_of(m)(
+    "io, stopped": (lambda m: m.grad(lambda x: get_io_callback(m)(
         lambda v: (print("io", v), v)[1], shape(m), m.lax.stop_gradient(x)) * x), TWO),
-    "io, differentiated": (lambda m: m.grad(lambda x: (io_of(m)(
+    "io, differentiated": (lambda m: m.grad(lambda x: (get_io_callback(m)(
         lambda v: print("io", v), None, x), x)[1]), TWO),
-    "io, differentiated, jit": (lambda m: m.grad(m.jit(lambda x: (io_of(m)(
+    "io, differentiated, jit": (lambda m: m.grad(m.jit(lambda x: (get_io_callback(m)(
         lambda v: print("io", v), None, x), x)[1])), TWO),
-    "io, vmap of cond": (lambda m: m.vmap(lambda x: m.lax.cond(x > 0, lambda: io_of(m)(
+    "io, vmap of cond": (lambda m: m.vmap(lambda x: m.lax.cond(x > 0, lambda: get_io_callback(m)(
         lambda v: v, shape(m), x), lambda: x)), VECTOR),
-    "io, grad through": (lambda m: m.grad(drawing(m)), TWO),
-    "io, jit of grad through": (lambda m: m.jit(m.grad(drawing(m))), TWO),
+    "io, grad through": (lambda m: m.grad(draw_factors(m)), TWO),
+    "io, jit of grad through": (lambda m: m.jit(m.grad(draw_factors(m))), TWO),
     "pure, differentiated": (lambda m: m.grad(lambda x: m.pure_callback(
         lambda v: v, shape(m), x)), TWO),
     "pure, not used": (lambda m: m.jit(lambda x: (m.pure_callback(

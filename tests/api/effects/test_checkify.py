@@ -18,13 +18,13 @@ F32 = np.float32
 X = np.arange(3, dtype=F32)
 
 
-def ck(m):
+def get_checkify(m):
     return m.experimental.checkify
 
 
 def positive(m):
     def f(x):
-        ck(m).check(x > 0, "must be positive, not {}", x)
+        get_checkify(m).check(x > 0, "must be positive, not {}", x)
         return x + 1
 
     return f
@@ -32,7 +32,7 @@ def positive(m):
 
 def loop_check(m):
     def body(c):
-        ck(m).check(c < 3, "c {}", c)
+        get_checkify(m).check(c < 3, "c {}", c)
         return c + 1
 
     return lambda n: m.lax.while_loop(lambda c: c < n, body, 0)
@@ -40,7 +40,7 @@ def loop_check(m):
 
 def test_check(m):
     def more(c, n):
-        ck(m).check(c < 3, "t {}", c)
+        get_checkify(m).check(c < 3, "t {}", c)
         return c < n
 
     return lambda n, start: m.lax.while_loop(lambda c: more(c, n), lambda c: c + 1, start)
@@ -53,11 +53,11 @@ def scan_check(m):
     return lambda xs: m.lax.scan(lambda c, x: (c + 1, positive(m)(x - c)), F32(0), xs)
 
 
-def deep(m):
+def nested_checks(m):
     """A check in a while loop in a cond in a scan in a jitted function."""
 
     def inner(v, x):
-        ck(m).check(x < 3, "deep {}", x)
+        get_checkify(m).check(x < 3, "deep {}", x)
         return v + 1
 
     def step(c, x):
@@ -67,31 +67,31 @@ def deep(m):
     return m.jit(lambda xs: m.lax.scan(step, F32(0), xs))
 
 
-def own_jvp(m):
+def custom_jvp(m):
     @m.custom_jvp
     def f(x):
-        ck(m).check(x > 0, "own {}", x)
+        get_checkify(m).check(x > 0, "own {}", x)
         return m.numpy.log(x)
 
     f.defjvps(lambda t, y, x: t / x)
     return f
 
 
-def own_vjp(m):
+def custom_vjp(m):
     @m.custom_vjp
     def f(x):
-        ck(m).check(x > 0, "own {}", x)
+        get_checkify(m).check(x > 0, "own {}", x)
         return m.numpy.log(x)
 
     f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct / x,))
     return f
 
 
-def two(first, second):
+def two_checks(first, second):
     def make(m):
         def f(x):
             for bound, text in (first, second):
-                ck(m).check(x > bound, text, x)
+                get_checkify(m).check(x > bound, text, x)
             return x
 
         return f
@@ -99,7 +99,7 @@ def two(first, second):
     return make
 
 
-def index(m):
+def index_array(m):
     return lambda x, i: x[i]
 
 
@@ -112,13 +112,13 @@ PROGRAMS = {
     "bad": ("user", positive, NEG),
     "bad in jit": ("user", lambda m: m.jit(positive(m)), NEG),
     "bad in vmap": ("user", lambda m: m.vmap(positive(m)), SIGNS),
-    "two, first": ("user", two((2, "a {}"), (1, "b {}")), F32(0.5)),
-    "two, second": ("user", two((0, "a {}"), (1, "b {}")), F32(0.5)),
+    "two, first": ("user", two_checks((2, "a {}"), (1, "b {}")), F32(0.5)),
+    "two, second": ("user", two_checks((0, "a {}"), (1, "b {}")), F32(0.5)),
     "not enabled": ("nan", positive, NEG),
     "grad": ("user", lambda m: m.grad(positive(m)), NEG),
-    "formats": ("user", lambda m: lambda x: ck(m).check(
+    "formats": ("user", lambda m: lambda x: get_checkify(m).check(
         x < 0, "{a[k]} {b:.2f} {c}", a={"k": x}, b=x + 1, c=X), ONE),
-    "debug_check": ("user", lambda m: lambda x: ck(m).debug_check(x > 0, "x"), NEG),
+    "debug_check": ("user", lambda m: lambda x: get_checkify(m).debug_check(x > 0, "x"), NEG),
     "structure": ("user", lambda m: lambda x: {"a": (positive(m)(x), None)}, NEG),
     "sin": ("nan", lambda m: m.numpy.sin, INF),
     "log times 0": ("nan", lambda m: lambda x: m.numpy.log(x) * 0, NEG),
@@ -144,14 +144,14 @@ PROGRAMS = {
     "mod": ("div", lambda m: m.numpy.mod, np.int32(1), np.int32(0)),
     "mean of nothing": ("all", lambda m: m.numpy.mean, np.zeros(0, F32)),
     "unit vector": ("all", lambda m: lambda x: x / m.numpy.linalg.norm(x), np.zeros(2, F32)),
-    "index": ("index", index, X, np.int32(5)),
-    "index from the end": ("index", index, X, np.int32(-3)),
-    "index before the start": ("index", index, X, np.int32(-5)),
+    "index": ("index", index_array, X, np.int32(5)),
+    "index from the end": ("index", index_array, X, np.int32(-3)),
+    "index before the start": ("index", index_array, X, np.int32(-5)),
     "index, static": ("index", lambda m: lambda x: x[5], X),
-    "indices": ("index", index, X, np.array([0, 3, 7])),
-    "indices of unsigned": ("index", index, X, np.array([0, 3], np.uint8)),
+    "indices": ("index", index_array, X, np.array([0, 3, 7])),
+    "indices of unsigned": ("index", index_array, X, np.array([0, 3], np.uint8)),
     "indices, 2": ("index", lambda m: lambda x, i: x[i, i], np.ones((2, 3), F32), np.array([0, 2])),
-    "indices, none": ("index", index, X, np.zeros(0, np.int32)),
+    "indices, none": ("index", index_array, X, np.zeros(0, np.int32)),
     "set": ("index", lambda m: lambda x, i: x.at[i].set(1), X, np.array([0, 3])),
     "add at": ("index", lambda m: lambda x, i: x.at[i].add(1), X, np.int32(4)),
     "window": ("index", lambda m: lambda x, i: x.at[i, 1:].set(0), np.ones((2, 3), F32),
@@ -195,24 +195,24 @@ PROGRAMS = {
         0, n, lambda i, c: positive(m)(c - 2), F32(3)), np.int32(4)),
     "fori, static": ("user", lambda m: lambda x: m.lax.fori_loop(
         0, 4, lambda i, c: positive(m)(c - 2), x), F32(3)),
-    "deep": ("user", deep, np.array([1, 2, 5, 7], F32)),
-    "deep, kinds": ("all", deep, np.array([1, 2, 5, -7], F32)),
+    "deep": ("user", nested_checks, np.array([1, 2, 5, 7], F32)),
+    "deep, kinds": ("all", nested_checks, np.array([1, 2, 5, -7], F32)),
     "grad of sqrt": ("all", lambda m: m.grad(m.numpy.sqrt), F32(0)),
     "grad, masked": ("all", lambda m: m.grad(lambda x: m.numpy.where(
         x > 0, m.numpy.sqrt(x), 0.0)), F32(0)),
     "jit of grad": ("all", lambda m: m.jit(m.grad(lambda x: m.numpy.log(x) ** 2)), F32(0)),
-    "custom_jvp": ("user", own_jvp, NEG),
-    "custom_jvp, all": ("all", own_jvp, NEG),
-    "custom_jvp, grad": ("all", lambda m: m.grad(own_jvp(m)), NEG),
-    "custom_vjp": ("user", own_vjp, NEG),
-    "custom_vjp, grad": ("all", lambda m: m.grad(own_vjp(m)), F32(0)),
+    "custom_jvp": ("user", custom_jvp, NEG),
+    "custom_jvp, all": ("all", custom_jvp, NEG),
+    "custom_jvp, grad": ("all", lambda m: m.grad(custom_jvp(m)), NEG),
+    "custom_vjp": ("user", custom_vjp, NEG),
+    "custom_vjp, grad": ("all", lambda m: m.grad(custom_vjp(m)), F32(0)),
     "remat": ("user", lambda m: m.checkpoint(positive(m)), NEG),
     "remat, grad": ("user", lambda m: m.grad(m.checkpoint(lambda x: positive(m)(x) * x)), NEG),
-    "check_error": ("user", lambda m: lambda x: ck(m).check_error(
-        m.jit(ck(m).checkify(positive(m)))(x)[0]), NEG),
-    "check_error of many": ("user", lambda m: lambda x: ck(m).check_error(
-        m.vmap(ck(m).checkify(positive(m)))(x)[0]), SIGNS),
-    "checked twice": ("user", lambda m: lambda x: ck(m).checkify(positive(m))(x)[1], NEG),
+    "check_error": ("user", lambda m: lambda x: get_checkify(m).check_error(
+        m.jit(get_checkify(m).checkify(positive(m)))(x)[0]), NEG),
+    "check_error of many": ("user", lambda m: lambda x: get_checkify(m).check_error(
+        m.vmap(get_checkify(m).checkify(positive(m)))(x)[0]), SIGNS),
+    "checked twice": ("user", lambda m: lambda x: get_checkify(m).checkify(positive(m))(x)[1], NEG),
     "random": ("all", lambda m: lambda n: m.random.normal(
         m.random.PRNGKey(n), (3,)), 0),
 }  # fmt: skip
@@ -225,11 +225,11 @@ WAYS = {
 
 def outcome(m, name, way="plain"):
     errors, program, *args = PROGRAMS[name]
-    errors = getattr(ck(m), f"{errors}_checks")
+    errors = getattr(get_checkify(m), f"{errors}_checks")
     if way == "vmap":
         args = [np.stack([a, a]) for a in args]
     try:
-        error, out = WAYS[way](m, ck(m).checkify(program(m), errors))(
+        error, out = WAYS[way](m, get_checkify(m).checkify(program(m), errors))(
             *[m.numpy.asarray(a) if isinstance(a, np.ndarray | np.generic) else a for a in args]
         )
         return error.get(), [np.asarray(x) for x in m.tree_util.tree_leaves(out)]
@@ -266,7 +266,7 @@ def test_checks_in_loops_under_vmap():
 
 @pytest.mark.parametrize("m", [jnp, jax], ids=["accnp", "jax"])
 def test_checks_at_once(m):
-    f, error, one = positive(m), ck(m).JaxRuntimeError, m.numpy.asarray(ONE)
+    f, error, one = positive(m), get_checkify(m).JaxRuntimeError, m.numpy.asarray(ONE)
     assert issubclass(error, ValueError)
     with pytest.raises(error, match=r"must be positive, not -1\.0"):
         f(-one)
@@ -279,9 +279,9 @@ def test_checks_at_once(m):
         m.jit(f)(one)
     with pytest.raises(ValueError, match="which was not functionalized"):
         scan_check(m)(m.numpy.asarray(X))
-    jitted = m.jit(lambda x: (ck(m).debug_check(x > 0, "x"), x)[1])
+    jitted = m.jit(lambda x: (get_checkify(m).debug_check(x > 0, "x"), x)[1])
     assert float(jitted(-one)) == -1.0
-    ck(m).debug_check(False, "x")
+    get_checkify(m).debug_check(False, "x")
 
 
 def test_errors_name_the_line():
@@ -312,10 +312,10 @@ def test_predicates_are_checked(pred):
     for m in (jnp, jax):
         for name in ("check", "debug_check"):
             with pytest.raises(TypeError, match=f"^{name}(: pred must be| takes) a scalar"):
-                getattr(ck(m), name)(pred, "x")
+                getattr(get_checkify(m), name)(pred, "x")
     for m in (jnp, jax):
         with pytest.raises(TypeError, match="need to be PyTrees of arrays, but got 3"):
-            ck(m).check(True, "{}", 3)
+            get_checkify(m).check(True, "{}", 3)
 
 
 def test_errors_are_trees():
@@ -340,7 +340,7 @@ def test_errors_are_trees():
 def test_error_sets_and_public_names():
     for name in ("user", "nan", "index", "div", "float", "automatic", "all"):
         mine = getattr(checkify, f"{name}_checks")
-        others = getattr(ck(jax), f"{name}_checks")
+        others = getattr(get_checkify(jax), f"{name}_checks")
         assert {e.__name__ for e in mine} == {e.__name__ for e in others}
-    public = [n for n in dir(ck(jax)) if not n.startswith("_")]
+    public = [n for n in dir(get_checkify(jax)) if not n.startswith("_")]
     assert [n for n in public if not hasattr(checkify, n)] == []

@@ -36,19 +36,19 @@ def _both(outs, ins):
 
 ffi.register_ffi_target("tests_add", ffi.pycapsule(_add), api_version=0)
 ffi.register_ffi_target("tests_both", ffi.pycapsule(_both), platform="cpu", api_version=0)
-KIND = jax.ShapeDtypeStruct((N,), np.float32)
+RESULT_STRUCT = jax.ShapeDtypeStruct((N,), np.float32)
 
 
 def test_one_result_eagerly_jitted_and_mapped():
     x, y = jnp.arange(3.0), jnp.ones(3)
-    add = ffi.ffi_call("tests_add", KIND, vmap_method="sequential")
+    add = ffi.ffi_call("tests_add", RESULT_STRUCT, vmap_method="sequential")
     assert add(x, y).tolist() == [1, 2, 3]
     assert jax.jit(lambda a: add(a, y) * 2)(x).tolist() == [2, 4, 6]
     assert jax.vmap(add, (0, None))(jnp.stack([x, y]), y).tolist() == [[1, 2, 3], [2, 2, 2]]
 
 
 def test_several_results():
-    out = ffi.ffi_call("tests_both", [KIND, jax.ShapeDtypeStruct((), np.float32)])
+    out = ffi.ffi_call("tests_both", [RESULT_STRUCT, jax.ShapeDtypeStruct((), np.float32)])
     wide, first = out(jnp.arange(5.0, 8.0))
     assert (wide.tolist(), first) == ([10, 12, 14], 5)
 
@@ -64,7 +64,7 @@ def test_target_can_receive_batched_operands():
             out[i] = 2 * ins[0][i]
 
     ffi.register_ffi_target("tests_double", ffi.pycapsule(double), api_version=0)
-    f = ffi.ffi_call("tests_double", KIND, vmap_method="broadcast_all")
+    f = ffi.ffi_call("tests_double", RESULT_STRUCT, vmap_method="broadcast_all")
     out = jax.vmap(f)(jnp.arange(6.0).reshape(2, 3))
     assert out.tolist() == [[0, 2, 4], [6, 8, 10]]
     assert len(calls) == 1
@@ -92,9 +92,9 @@ def test_xla_targets_are_refused():
     refused = [
         lambda: ffi.register_ffi_target("t", capsule),
         lambda: ffi.register_ffi_target("t", capsule, platform="cuda", api_version=0),
-        lambda: ffi.ffi_call("unknown", KIND),
-        lambda: ffi.ffi_call("tests_add", KIND, input_layouts=[(0,)]),
-        lambda: ffi.ffi_call("tests_add", KIND)(jnp.ones(3), jnp.ones(3), k=1),
+        lambda: ffi.ffi_call("unknown", RESULT_STRUCT),
+        lambda: ffi.ffi_call("tests_add", RESULT_STRUCT, input_layouts=[(0,)]),
+        lambda: ffi.ffi_call("tests_add", RESULT_STRUCT)(jnp.ones(3), jnp.ones(3), k=1),
         ffi.include_dir,
         lambda: ffi.ffi_lowering("t"),
         lambda: ffi.build_ffi_lowering_function("t"),

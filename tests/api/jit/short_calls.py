@@ -9,7 +9,7 @@ import accnp as jnp
 X = np.arange(12, dtype="float32").reshape(3, 4)
 
 
-def often(f, *args, times=40):
+def call_repeatedly(f, *args, times=40):
     """Call a function repeatedly, check that all results are equal, and return the last."""
     first = [np.asarray(r) for r in jnp.tree.leaves(f(*args))]
     for _ in range(times):

@@ -11,7 +11,7 @@ import accnp.numpy as jnp
 from accnp import lax
 
 
-def deleted() -> jax.Array:
+def make_deleted_array() -> jax.Array:
     x = jnp.arange(3.0)
     x.delete()
     return x
@@ -57,7 +57,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation_raises_at_once(name: str) -> None:
-    x = deleted()
+    x = make_deleted_array()
     with pytest.raises(RuntimeError, match=r"^Array has been deleted with shape=float32\[3\]"):
         OPERATIONS[name](x)
 
@@ -78,7 +78,7 @@ def test_message_names_the_donating_call() -> None:
 
 def test_message_names_the_deletion() -> None:
     with pytest.raises(RuntimeError, match=r"Array\.delete was called on line .*_arrays\.py:\d+"):
-        deleted() + 1
+        make_deleted_array() + 1
 
 
 JITTED = {
@@ -97,12 +97,12 @@ def test_cached_jit_call_raises(name: str, calls: int) -> None:
     for _ in range(calls):
         call(f, jnp.ones(3))
     with pytest.raises(RuntimeError, match=r"^Array has been deleted with .*Array\.delete was cal"):
-        call(f, deleted())
+        call(f, make_deleted_array())
     assert call(f, jnp.ones(3)).tolist() == [2, 2, 2]
 
 
 def test_types_of_deleted_arrays_are_known() -> None:
-    x = deleted()
+    x = make_deleted_array()
     assert (x.shape, x.dtype.name, x.is_deleted()) == ((3,), "float32", True)
     assert not isinstance(x, jax.core.Tracer)
     assert jax.tree.map(jnp.shape, {"a": x}) == {"a": (3,)}
@@ -172,7 +172,7 @@ UNUSED = {
 def test_unused_arguments_may_be_deleted(name: str) -> None:
     x = oracle.numpy.arange(3.0)
     x.delete()
-    np.testing.assert_array_equal(UNUSED[name](jax, deleted()), UNUSED[name](oracle, x))
+    np.testing.assert_array_equal(UNUSED[name](jax, make_deleted_array()), UNUSED[name](oracle, x))
 
 
 @pytest.mark.parametrize("calls", [1, 200])
@@ -180,9 +180,9 @@ def test_cached_calls_with_unused_deleted_arguments(calls: int) -> None:
     f = jax.jit(lambda a, b: b + 1)
     for _ in range(calls):
         f(jnp.ones(3), jnp.ones(3))
-    assert f(deleted(), jnp.ones(3)).tolist() == [2, 2, 2]
+    assert f(make_deleted_array(), jnp.ones(3)).tolist() == [2, 2, 2]
     with pytest.raises(RuntimeError, match="Array has been deleted"):
-        f(jnp.ones(3), deleted())
+        f(jnp.ones(3), make_deleted_array())
 
 
 def test_keep_unused_refuses_deleted_arrays() -> None:

@@ -28,26 +28,26 @@ VALUES: dict[str, Any] = {
 }
 
 
-def of_closure(m: Any, x: Any) -> Any:
+def call_converted_closure(m: Any, x: Any) -> Any:
     """Call a function converted by `closure_convert` that returns its argument and a constant."""
     f, consts = m.closure_convert(lambda y: (y, x), 1.0)
     return f(x, *consts) if np.ndim(x) == 0 and isinstance(x, float) else f(1.0, *consts)
 
 
-def with_rule(m: Any, x: Any) -> Any:
+def call_custom_vjp(m: Any, x: Any) -> Any:
     """Call a function with a custom derivative that returns its argument."""
     f = m.custom_vjp(lambda x: (x, None))
     f.defvjp(lambda x: ((x, None), x), lambda x, ct: (ct[0],))
     return f(x)
 
 
-def shared(m: Any, x: Any) -> Any:
+def map_shared_argument(m: Any, x: Any) -> Any:
     """Call a mapped function that returns an argument shared by all examples."""
     f = m.vmap(lambda a, b: (a, b, x), in_axes=(0, None), out_axes=(0, None, None))
     return f(m.numpy.ones(3), x)
 
 
-def along(m: Any, name: str, x: Any) -> Any:
+def apply_collective(m: Any, name: str, x: Any) -> Any:
     """Apply a collective to a constant."""
     reduce = getattr(m.lax, name)
     return m.vmap(lambda _: reduce(x, "i"), axis_name="i", out_axes=None)(m.numpy.ones(3))
@@ -56,9 +56,9 @@ def along(m: Any, name: str, x: Any) -> Any:
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "checkpoint": lambda m, x: m.checkpoint(lambda x: (x, x))(x),
     "checkpoint of a constant": lambda m, x: m.checkpoint(lambda y: (x, y + 1))(1.0),
-    "custom_vjp": with_rule,
+    "custom_vjp": call_custom_vjp,
     "stop_gradient": lambda m, x: m.lax.stop_gradient(x),
-    "vmap, shared": shared,
+    "vmap, shared": map_shared_argument,
     "fori_loop": lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c, x),
     "fori_loop of no steps": lambda m, x: m.lax.fori_loop(3, 0, lambda i, c: c, (x, 1.0)),
     "fori_loop, dynamic": lambda m, x: m.lax.fori_loop(0, m.numpy.int32(3), lambda i, c: c, x),
@@ -74,9 +74,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "psum without axes": lambda m, x: m.lax.psum(x, ()),
     "pmean without axes": lambda m, x: m.lax.pmean(x, ()),
-    "psum": lambda m, x: along(m, "psum", x),
-    "pmean": lambda m, x: along(m, "pmean", x),
-    "closure_convert": of_closure,
+    "psum": lambda m, x: apply_collective(m, "psum", x),
+    "pmean": lambda m, x: apply_collective(m, "pmean", x),
+    "closure_convert": call_converted_closure,
     "custom_linear_solve": lambda m, x: m.lax.custom_linear_solve(
         lambda x: x, x, lambda _, b: (b, x), has_aux=True, symmetric=True
     ),
@@ -90,7 +90,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def kinds(tree: Any) -> list[Any]:
+def describe_leaves(tree: Any) -> list[Any]:
     """Return class, dtype, shape and weak flag of each leaf."""
     descriptions = []
     for x in jax.tree.leaves(tree):
@@ -104,7 +104,7 @@ def kinds(tree: Any) -> list[Any]:
 def test_kinds_of_results(name: str) -> None:
     for label, x in VALUES.items():
         actual, expected = FUNCTIONS[name](accnp, x), FUNCTIONS[name](jax, x)
-        assert kinds(actual) == kinds(expected), label
+        assert describe_leaves(actual) == describe_leaves(expected), label
         for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
             if np.asarray(b).dtype != jax.dtypes.float0:
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b), label)

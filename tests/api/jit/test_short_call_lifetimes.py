@@ -14,7 +14,7 @@ import weakref
 
 import numpy as np
 import pytest
-from api.jit.short_calls import X, often
+from api.jit.short_calls import X, call_repeatedly
 
 import accnp as jnp
 from accnp import config, jit, random
@@ -25,11 +25,11 @@ from accnp.runtime import buffer as pool
 def test_clearing_caches_traces_again():
     calls = []
     f = jit(lambda x: (calls.append(1), x + 1)[1])
-    often(f, jnp.asarray(X))
+    call_repeatedly(f, jnp.asarray(X))
     jnp.clear_caches()
-    often(f, jnp.asarray(X))
+    call_repeatedly(f, jnp.asarray(X))
     f.clear_cache()
-    often(f, jnp.asarray(X))
+    call_repeatedly(f, jnp.asarray(X))
     assert len(calls) == 3
 
 
@@ -39,7 +39,7 @@ def test_closed_over_arrays_live_as_long_as_the_function():
 
     f = make_function(jnp.asarray(X) * 3)
     x = jnp.asarray(X)
-    often(f, x)
+    call_repeatedly(f, x)
     gc.collect()
     np.testing.assert_array_equal(np.asarray(f(x)), (X * X * 3).sum(1))
 
@@ -50,8 +50,8 @@ def test_functions_are_freed_and_created_again():
 
     f = jit(double)
     x = jnp.asarray(X)
-    often(f, x)
-    np.testing.assert_array_equal(np.asarray(often(copy.copy(f), x)), X * 2)
+    call_repeatedly(f, x)
+    np.testing.assert_array_equal(np.asarray(call_repeatedly(copy.copy(f), x)), X * 2)
     gone = weakref.ref(f)
     del f
     gc.collect()
@@ -62,12 +62,12 @@ def test_functions_are_freed_and_created_again():
 def test_copies_and_pickles_drop_traces():
     x = jnp.asarray(X)
     f = jit(lambda x: x * 2.0)
-    often(f, x)
-    np.testing.assert_array_equal(np.asarray(often(copy.deepcopy(f), x)), X * 2)
+    call_repeatedly(f, x)
+    np.testing.assert_array_equal(np.asarray(call_repeatedly(copy.deepcopy(f), x)), X * 2)
     g = jit(math.prod)
-    often(g, x[0])
+    call_repeatedly(g, x[0])
     again = pickle.loads(pickle.dumps(g))
-    assert float(often(again, x[0])) == float(g(x[0]))
+    assert float(call_repeatedly(again, x[0])) == float(g(x[0]))
     with pytest.raises(TypeError):
         f()
 
@@ -76,7 +76,7 @@ def test_buffers_go_back_to_the_pool():
     f = jit(lambda x: (x + 1, x.sum()))
     for n in (3, 5000, 400_000):
         x = jnp.ones(n)
-        often(f, x)
+        call_repeatedly(f, x)
         before = pool.pool_stats()
         for _ in range(50):
             f(x)
@@ -117,7 +117,7 @@ def test_clearing_caches_frees_closed_over_values():
     box = [jnp.ones(1000) * 3]
     closed = weakref.ref(box[0].block_until_ready()._node)
     f = jit(lambda x: x + box[0])
-    often(f, jnp.ones(1000))
+    call_repeatedly(f, jnp.ones(1000))
     box.clear()
     jnp.clear_caches()
     gc.collect()
@@ -128,7 +128,7 @@ def test_closed_over_containers_are_freed():
     f = jit(lambda t, k: {"a": t["a"] * k, "b": [t["b"], (t["a"] + k, None)]})
     trees = [{"a": jnp.ones(n), "b": jnp.zeros(n)} for n in (3, 4)]
     for t in trees:
-        often(f, t, 2.0)
+        call_repeatedly(f, t, 2.0)
     names, none = sys.getrefcount("a"), sys.getrefcount(None)
     before = pool.pool_stats()
     for _ in range(500):

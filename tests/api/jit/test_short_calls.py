@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from api.jit.short_calls import X, often
+from api.jit.short_calls import X, call_repeatedly
 
 import accnp as jnp
 from accnp import config, jit
@@ -15,7 +15,7 @@ from accnp import config, jit
 def test_cached_calls_with_arrays_run_without_python(python_calls):
     f = jit(lambda x, y: x * y + 1.0)
     x = jnp.asarray(X)
-    often(f, x, x)
+    call_repeatedly(f, x, x)
     python_calls.clear()
     assert (np.asarray(f(x, x)) == X * X + 1).all()
     assert python_calls == []
@@ -39,7 +39,7 @@ def test_cached_calls_with_arrays_run_without_python(python_calls):
 )
 def test_cached_calls_match_first_call(f):
     g = jit(f)
-    result = often(g, jnp.asarray(X))
+    result = call_repeatedly(g, jnp.asarray(X))
     plain = f(jnp.asarray(X))
     assert jnp.tree.structure(result) == jnp.tree.structure(plain)
     for a, b in zip(jnp.tree.leaves(result), jnp.tree.leaves(plain), strict=True):
@@ -64,7 +64,7 @@ def test_new_types_shapes_and_arity_miss_the_cache():
     for _ in range(3):
         for x, y in arguments:
             expected = x + y
-            result = often(f, x, y)
+            result = call_repeatedly(f, x, y)
             assert result.aval is expected.aval
             np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
     np.testing.assert_array_equal(np.asarray(f(y=ones, x=ones)), 2)
@@ -79,7 +79,7 @@ def test_new_types_shapes_and_arity_miss_the_cache():
 def test_pending_and_deleted_arguments():
     f = jit(lambda x: x * 2.0)
     x = jnp.asarray(X)
-    often(f, x)
+    call_repeatedly(f, x)
     np.testing.assert_array_equal(np.asarray(f(x + 1)), (X + 1) * 2)  # recorded, not computed
     z = jnp.asarray(X) + 0
     z.delete()
@@ -95,15 +95,15 @@ def test_pending_and_deleted_arguments():
 def test_config_options_are_part_of_the_cache_key():
     f = jit(lambda x: x * 2)
     x = np.arange(3)
-    often(f, jnp.asarray(x, "int32"))
+    call_repeatedly(f, jnp.asarray(x, "int32"))
     with jnp.enable_x64():
         wide = jit(lambda x: x * 2 + jnp.ones(3))
         y = jnp.asarray(x, "float32")
-        assert often(wide, y).dtype == np.float64
-    assert often(wide, jnp.asarray(x, "float32")).dtype == np.float32
+        assert call_repeatedly(wide, y).dtype == np.float64
+    assert call_repeatedly(wide, jnp.asarray(x, "float32")).dtype == np.float32
     log = jit(lambda x: jnp.log(x))
     bad = jnp.asarray(-1.0)
-    often(log, bad)
+    call_repeatedly(log, bad)
     with jnp.debug_nans(True), pytest.raises(FloatingPointError):
         log(bad)
     config.update("debug_nans", True)
@@ -115,7 +115,7 @@ def test_config_options_are_part_of_the_cache_key():
     assert np.isnan(float(log(bad)))
     calls = []
     noted = jit(lambda x: (calls.append(1), x + 1)[1])
-    often(noted, jnp.asarray(X))
+    call_repeatedly(noted, jnp.asarray(X))
     assert len(calls) == 1
     with jnp.disable_jit():
         noted(jnp.asarray(X))
@@ -125,7 +125,7 @@ def test_config_options_are_part_of_the_cache_key():
 def test_traced_arguments_inside_transformations():
     f = jit(lambda x: (x * x).sum())
     x = jnp.asarray(X)
-    often(f, x)
+    call_repeatedly(f, x)
     for _ in range(20):
         np.testing.assert_array_equal(np.asarray(jnp.grad(f)(x)), 2 * X)
         np.testing.assert_array_equal(np.asarray(jnp.vmap(f)(x)), (X * X).sum(1))
@@ -136,13 +136,13 @@ def test_traced_arguments_inside_transformations():
         inner_results.append(f(x))  # a value that does not depend on the argument
         return f(y)
 
-    often(jnp.grad(under), x)
+    call_repeatedly(jnp.grad(under), x)
     assert all(float(k) == (X * X).sum() for k in inner_results)
 
 
 def test_signature_inspection():
     f = jit(lambda x, y=1: x)
-    often(f, jnp.asarray(X))
+    call_repeatedly(f, jnp.asarray(X))
     assert list(inspect.signature(f).parameters) == ["x", "y"]
     assert list(inspect.signature(f.__call__).parameters) == ["args", "kwargs"]
 
@@ -160,8 +160,8 @@ class Model:
 
 def test_methods():
     x = jnp.asarray(X)
-    often(Model.thrice, x)
-    often(Model().thrice, x)
+    call_repeatedly(Model.thrice, x)
+    call_repeatedly(Model().thrice, x)
     with pytest.raises(TypeError):
         Model().twice(x)  # an instance is no array
 
@@ -170,7 +170,7 @@ def test_alternating_signatures(python_calls):
     f = jit(lambda x: x + 1)
     inputs = [jnp.zeros(n) for n in (1, 2, 3)]
     for x in inputs:
-        often(f, x)
+        call_repeatedly(f, x)
     python_calls.clear()
     for _ in range(5):
         for x in inputs:
@@ -181,7 +181,7 @@ def test_alternating_signatures(python_calls):
 def test_explain_sees_calls():
     f = jit(lambda x: x + 1)
     x = jnp.asarray(X)
-    often(f, x)
+    call_repeatedly(f, x)
     with jnp.explain() as explanation:
         f(x)
         f(x)
@@ -205,7 +205,7 @@ def test_closed_over_arrays_are_not_matched_as_arguments(python_calls):
 def test_invalid_arguments_after_many_calls_are_named():
     f = jit(lambda x, k: x * k)
     x = jnp.ones(3)
-    often(f, x, 2)
+    call_repeatedly(f, x, 2)
     for bad in (np.array(["a"]), np.array([None]), np.zeros(2, "i4,i4"), np.longdouble(1)):
         with pytest.raises(TypeError, match=r"jit\(.* as an abstract array: k: an array of"):
             f(x, bad)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from api.jit.short_calls import Pair, X, often
+from api.jit.short_calls import Pair, X, call_repeatedly
 
 import accnp as jnp
 from accnp import engine, jit
@@ -93,7 +93,7 @@ def test_different_containers_miss_the_cache():
         for tree, expected in zip(trees, expected_results, strict=True):
             np.testing.assert_array_equal(np.asarray(f(tree)), expected)
     grow = {"a": x}
-    often(f, grow)
+    call_repeatedly(f, grow)
     grow["b"] = x
     np.testing.assert_array_equal(np.asarray(f(grow)), 2)
 
@@ -105,9 +105,9 @@ def test_namedtuples_can_get_rules_of_their_own():
 
     f = jit(lambda t: sum(jnp.tree.leaves(t)))
     t = Late(jnp.ones(3), jnp.ones(3))
-    assert float(often(f, t)[0]) == 2
+    assert float(call_repeatedly(f, t)[0]) == 2
     jnp.tree_util.register_pytree_node(Late, lambda t: ((t.a,), None), lambda _, a: Late(*a, None))
-    assert float(often(f, t)[0]) == 1
+    assert float(call_repeatedly(f, t)[0]) == 1
 
 
 class Box:
@@ -122,7 +122,7 @@ jnp.tree_util.register_pytree_node(
 )
 
 
-class Mode:
+class StaticFactor:
     """A static value that compares equal to others."""
 
     def __init__(self, factor):
@@ -132,10 +132,10 @@ class Mode:
         return hash(self.factor)
 
     def __eq__(self, other):
-        return type(other) is Mode and self.factor == other.factor
+        return type(other) is StaticFactor and self.factor == other.factor
 
 
-class Listed(NamedTuple):
+class TupleWithIter(NamedTuple):
     """A namedtuple that overrides `__iter__`."""
 
     a: object
@@ -150,7 +150,7 @@ ARGUMENTS = {
     "class": lambda k: Box(X32 + k, {"a": Box(X32, (), None)}, ("tag", k % 2)),
     "ordered": lambda k: collections.OrderedDict(b=X32 * k, a=X32),
     "default": lambda k: collections.defaultdict(list, b=X32 * k, a=X32),
-    "own items": lambda k: Listed(X32, X32 * k),
+    "own items": lambda k: TupleWithIter(X32, X32 * k),
     "keys": lambda k: {("a", 1): X32, ("a", 0): X32 * k},
     "typed key": lambda k: jnp.random.fold_in(KEY, k),
     "float32": lambda k: X * k,
@@ -202,8 +202,8 @@ def test_equal_static_values_run_without_python(python_calls):
             static_argnames="name")  # fmt: skip
     last = jit(lambda x, n: x * n, static_argnums=-1)
     calls = [
-        lambda: f(X32, Mode(2.0), tuple([4, 3])),
-        lambda: f(X32, Mode(3.0), tuple([2, 6]), name="".join(["na", "me"])),
+        lambda: f(X32, StaticFactor(2.0), tuple([4, 3])),
+        lambda: f(X32, StaticFactor(3.0), tuple([2, 6]), name="".join(["na", "me"])),
         lambda: last(X32, int("70000")),
         lambda: last(X32, float("1.5")),
         lambda: last(X32, (lambda: 0.0)()),
@@ -218,7 +218,7 @@ def test_equal_static_values_run_without_python(python_calls):
     assert python_calls == []
     assert np.signbit(np.asarray(last(X32 + 1, -0.0))).all()
     assert not np.signbit(np.asarray(last(X32 + 1, 0.0))).any()
-    assert f(X32, Mode(2), (4, 3)).dtype == np.float32
+    assert f(X32, StaticFactor(2), (4, 3)).dtype == np.float32
     with pytest.raises(ValueError, match="hashable"):
         last(X32, [1])
 
@@ -316,7 +316,7 @@ def test_static_values_with_mutable_equality():
     mode = Mode("mode")
     for k in (1.0, 5.0):
         mode.factor = k
-        assert float(often(f, jnp.ones(3), mode)[0]) == k
+        assert float(call_repeatedly(f, jnp.ones(3), mode)[0]) == k
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -336,8 +336,8 @@ def test_keys_whose_comparison_empties_the_containers(equal):
     x = jnp.ones(3).block_until_ready()
     inside = jit(lambda t: t[0]["a"] + t[1])
     alone = jit(lambda t: t["a"] + t["b"])
-    often(inside, [{"a": x}, x])
-    often(alone, {"a": x, "b": x})
+    call_repeatedly(inside, [{"a": x}, x])
+    call_repeatedly(alone, {"a": x, "b": x})
     for _ in range(100):
         for f, tree in (
             (inside, [{Key("a"): x}, x]),
@@ -371,7 +371,7 @@ def test_concurrent_modification_of_argument_tree(monkeypatch):
 def test_more_arguments_than_the_stack_holds():
     f = jit(lambda x, *rest: x)
     x = jnp.ones(3)
-    often(f, x, x)
+    call_repeatedly(f, x, x)
     errors = []
 
     def call():
@@ -393,7 +393,7 @@ def test_wide_trees_use_the_python_path(python_calls, monkeypatch):
     monkeypatch.setattr(dispatch_registration, "MAX_LEAVES", 10)
     for count in (4, 11):
         f = jit(lambda t: [v + 1 for v in t])
-        often(f, [jnp.float32(1)] * count)
+        call_repeatedly(f, [jnp.float32(1)] * count)
         python_calls.clear()
         assert len(f([jnp.float32(1)] * count)) == count
         assert python_calls == ["rerun" if COMPILED else "_call"] * (count > 4)

@@ -170,7 +170,7 @@ def test_compiled_functions_accept_compatible_arguments() -> None:
         double.lower(x).compile()(jnp.ones(4))
 
 
-def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
+def donating_functions(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
     """Return functions of x, which is donated, and y, which may be, with `jit` options and
     arguments.
     """
@@ -196,11 +196,11 @@ def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
 
 @pytest.mark.parametrize("options", [{}, {"keep_unused": True}], ids=["", "keep_unused"])
 @pytest.mark.parametrize("places", [0, (0, 1)], ids=["x", "x and y"])
-@pytest.mark.parametrize("name", donating(accnp, jnp))
+@pytest.mark.parametrize("name", donating_functions(accnp, jnp))
 def test_donation_deletes_same_arguments_as_jax(name: str, places: Any, options: dict) -> None:
     seen = []
     for m in (jax, accnp):
-        f, args = donating(m, m.numpy)[name]
+        f, args = donating_functions(m, m.numpy)[name]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -283,8 +283,8 @@ def _signs(make: Any) -> list[bool]:
 _PAIR = collections.namedtuple("_PAIR", "value")
 _BY_POSITION = accnp.jit(lambda x, z: jnp.copysign(x, z), static_argnums=1)
 _BY_NAME = accnp.jit(lambda x, *, z: jnp.copysign(x, z), static_argnames="z")
-_IN_TUPLE = accnp.jit(lambda x, z: jnp.copysign(x, z[0]), static_argnums=1)
-_OF_PART = accnp.jit(lambda x, z: jnp.copysign(x, z.imag), static_argnums=1)
+_COPYSIGN_OF_TUPLE = accnp.jit(lambda x, z: jnp.copysign(x, z[0]), static_argnums=1)
+_COPYSIGN_OF_IMAG = accnp.jit(lambda x, z: jnp.copysign(x, z.imag), static_argnums=1)
 _REMATERIALISED = accnp.checkpoint(lambda x, z: x * z, static_argnums=(1,))
 _FAR = np.array([7])
 
@@ -295,9 +295,9 @@ _FAR = np.array([7])
         lambda z: _BY_POSITION(1.0, z),
         lambda z: _BY_POSITION(1.0, np.float32(z)),
         lambda z: _BY_NAME(1.0, z=z),
-        lambda z: _IN_TUPLE(1.0, (z,)),
-        lambda z: _IN_TUPLE(1.0, _PAIR(z)),
-        lambda z: _OF_PART(1.0, complex(1, z)),
+        lambda z: _COPYSIGN_OF_TUPLE(1.0, (z,)),
+        lambda z: _COPYSIGN_OF_TUPLE(1.0, _PAIR(z)),
+        lambda z: _COPYSIGN_OF_IMAG(1.0, complex(1, z)),
         lambda z: accnp.jit(lambda x: _BY_POSITION(x, z))(1.0),
         lambda z: _REMATERIALISED(jnp.ones(2), z),
         lambda z: accnp.grad(lambda x: _REMATERIALISED(x, z))(1.0),

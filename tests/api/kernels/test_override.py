@@ -22,7 +22,7 @@ def softmax(x):
     return e / e.sum(1, keepdims=True)
 
 
-def kernel_of(f, *args):
+def first_kernel(f, *args):
     return jnp.inspect(f)(*args).kernels[0]
 
 
@@ -32,7 +32,7 @@ def test_a_kernel_is_a_file_that_runs_by_itself(tmp_path):
         return x if x > 0 else x * 0
 
     for number, f in enumerate((chain, softmax, lambda x: bent(x).sum(0))):
-        kernel = kernel_of(f, X)
+        kernel = first_kernel(f, X)
         file = tmp_path / f"kernel{number}.py"
         file.write_text(kernel.source)
         done = subprocess.run(
@@ -46,7 +46,7 @@ def test_a_kernel_is_a_file_that_runs_by_itself(tmp_path):
 
 
 def test_edited_kernel_replaces_generated_one():
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     edited = kernel.source.replace("exp(", "abs(")
     expected, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
     function = jnp.jit(chain)
@@ -54,14 +54,14 @@ def test_edited_kernel_replaces_generated_one():
     with jnp.override(kernel, edited):
         np.testing.assert_allclose(function(X), other, rtol=1e-6)
         np.testing.assert_allclose(chain(jnp.asarray(X)), other, rtol=1e-6)
-        assert "abs(" in kernel_of(chain, X).text
+        assert "abs(" in first_kernel(chain, X).text
     np.testing.assert_allclose(function(X), expected, rtol=1e-6)
     np.testing.assert_allclose(chain(jnp.asarray(X)), expected, rtol=1e-6)
 
 
 def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
     """The edited text is compiled, not the loop IR from which the text was printed."""
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     edited = jnp.override(kernel, kernel.source.replace("exp(", "abs("))
     monkeypatch.setattr(kernel_cache, "disk_cache", lambda: None)
     kernel_cache.clear_kernels()
@@ -70,7 +70,7 @@ def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
 
 
 def test_override_affects_one_function_only():
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     mine = jnp.override(kernel, kernel.source.replace("exp(", "abs("))(chain)
     np.testing.assert_allclose(mine(X), np.abs(X) * 2 + 1, rtol=1e-6)
     np.testing.assert_allclose(jnp.jit(chain)(X), np.exp(X) * 2 + 1, rtol=1e-6)
@@ -80,7 +80,7 @@ def test_override_affects_one_function_only():
 
 
 def test_several_overrides_and_kernels_in_loops():
-    single, row = kernel_of(chain, X), kernel_of(softmax, X)
+    single, row = first_kernel(chain, X), first_kernel(softmax, X)
     with (
         jnp.override(single, single.source.replace("exp(", "abs(")),
         jnp.override(row, row.source.replace("exp(", "abs(")),
@@ -92,13 +92,13 @@ def test_several_overrides_and_kernels_in_loops():
     def loop(x):
         return jnp.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) * 0.5, x)
 
-    kernel = kernel_of(loop, X)
+    kernel = first_kernel(loop, X)
     with jnp.override(kernel, kernel.source.replace("sin(", "abs(")):
         np.testing.assert_allclose(jnp.jit(loop)(X), np.abs(X) / 8, rtol=1e-6)
 
 
 def test_a_report_compares_values_and_times():
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     same = jnp.override(kernel, kernel.source).report(chain, X, runs=3)
     assert same.same
     assert same.largest == 0 == same.ulp
@@ -116,7 +116,7 @@ def test_a_report_compares_values_and_times():
 
 
 def test_override_from_file(tmp_path):
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     file = tmp_path / "kernel.py"
     file.write_text(kernel.source.replace("def kernel", "HALF = 0.5\n\ndef kernel"))
     for path in (file, str(file)):
@@ -147,7 +147,7 @@ def test_override_from_file(tmp_path):
     ],
 )
 def test_edited_kernel_syntax(formula):
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     head = (
         "import math\nimport numpy as np\n\nTHIRD = 2 / 6\nHALF = THIRD * 3 / 2 + math.pi * 0\n\n"
     )
@@ -211,14 +211,14 @@ def test_edited_kernel_syntax(formula):
     ],
 )
 def test_errors_leave_kernels_unchanged(edit, error, text):
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     with pytest.raises(error, match=f"override: .*{text}"):
         jnp.override(kernel, edit(kernel.source))
     np.testing.assert_allclose(jnp.jit(chain)(X), np.exp(X) * 2 + 1, rtol=1e-6)
 
 
 def test_errors_of_other_kinds():
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     with pytest.raises(TypeError, match="needs a kernel of accnp"):
         jnp.override(chain, kernel.source)
     with pytest.raises(ValueError, match="has no kernel like that of step 0"):
@@ -234,7 +234,7 @@ def test_errors_of_other_kinds():
     ],
 )
 def test_a_call_within_a_trace_is_refused(transformed):
-    kernel = kernel_of(chain, X)
+    kernel = first_kernel(chain, X)
     edited = jnp.override(kernel, kernel.source)(chain)
     with pytest.raises(
         ValueError, match=r"an edited kernel replaces .*got a call within jit, vmap or"

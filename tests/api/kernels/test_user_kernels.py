@@ -25,15 +25,15 @@ X = RNG.normal(0, 3, (4, 500)).astype(np.float32)
 
 
 @numba.njit
-def shifted(a):
+def add_one(a):
     return a + np.float32(1)
 
 
 @numba.njit
-def bent(x):
+def piecewise(x):
     """A scalar function with the constructs that code generation must handle."""
     if x > LIMIT:
-        return shifted(x) * np.float32(LIMIT)
+        return add_one(x) * np.float32(LIMIT)
     y = abs(x)
     if y < 1 and not y > 2:
         y = y * y
@@ -42,7 +42,7 @@ def bent(x):
     return math.exp(-y) / np.sqrt(x**2 + np.float32(1)) if x < 2 else min(x, y)
 
 
-def bent_numpy(x):
+def piecewise_numpy(x):
     y = np.where(abs(x) < 1, x * x, abs(x))
     with np.errstate(all="ignore"):
         rest = np.where(x < 2, np.exp(-y) / np.sqrt(x * x + 1), np.minimum(x, y))
@@ -50,7 +50,7 @@ def bent_numpy(x):
 
 
 @numba.njit
-def steps(z, c):
+def escape_steps(z, c):
     """A scalar function with a loop, so that its value cannot be computed without branches."""
     n = 0
     while z * z < 4 and n < 20:
@@ -80,31 +80,33 @@ def kernels_of(f, *args):
 # --- functions of numbers ---
 
 
-@pytest.mark.parametrize("brought", [bent, bent.py_func, numba.vectorize(bent.py_func)])
+@pytest.mark.parametrize(
+    "brought", [piecewise, piecewise.py_func, numba.vectorize(piecewise.py_func)]
+)
 def test_a_function_of_numbers_is_an_operation(brought):
     f = jnp.kernel(brought)
     for result in (f(X), jnp.jit(f)(X), f(jnp.asarray(X).T).T, jnp.vmap(f)(X)):
         assert result.dtype == np.float32
-        np.testing.assert_allclose(np.asarray(result), bent_numpy(X), rtol=3e-6)
+        np.testing.assert_allclose(np.asarray(result), piecewise_numpy(X), rtol=3e-6)
 
 
 def test_elementwise_kernel_is_fused():
-    f = jnp.kernel(bent)
+    f = jnp.kernel(piecewise)
     (kernel,) = kernels_of(lambda x: jnp.sum(f(x) * 2), X)
-    assert kernel.operations == ["kernel_bent", "mul", "reduce_sum"]
+    assert kernel.operations == ["kernel_piecewise", "mul", "reduce_sum"]
     assert len(kernels_of(lambda x: jnp.exp(x).mean(1) + f(x).sum(1), X)) == 1
     x = jnp.asarray(X) + 0
     before = counters.launches
     total = float(jnp.jit(lambda x: jnp.sum(f(x) * 2))(x))
     assert counters.launches - before == 2  # `x` and the sum
-    np.testing.assert_allclose(total, 2 * bent_numpy(X).sum(dtype=float), rtol=1e-6)
+    np.testing.assert_allclose(total, 2 * piecewise_numpy(X).sum(dtype=float), rtol=1e-6)
 
 
 def test_fused_user_function_is_vectorized():
     """`math.exp` is replaced by the kernels' own function, and both branches of each `if` are
     computed.
     """
-    f = jnp.kernel(bent)
+    f = jnp.kernel(piecewise)
     (kernel,) = kernels_of(lambda x: f(x), X)
     llvm = kernel.llvm()
     assert "expf" not in llvm
@@ -112,9 +114,9 @@ def test_fused_user_function_is_vectorized():
 
 
 def test_a_function_with_a_loop_is_called():
-    f = jnp.kernel(steps)
+    f = jnp.kernel(escape_steps)
     c = np.linspace(-2, 0.5, 50, dtype=np.float32)
-    expected = [steps.py_func(np.float32(0), v) for v in c]
+    expected = [escape_steps.py_func(np.float32(0), v) for v in c]
     assert len(kernels_of(lambda c: f(0.0, c) + 1, c)) == 1
     result = f(0.0, c)
     assert result.dtype == np.int32  # Numba's int64, as accnp has it
@@ -132,12 +134,12 @@ def collatz(n):
 
 
 @numba.njit
-def length(n):
+def collatz_length(n):
     return collatz(n) if n > 0 and n < 10 else -1
 
 
 @numba.njit
-def root(a):
+def newton_root(a):
     x = a
     for k in range(1, 40):
         if k < 3:
@@ -149,7 +151,7 @@ def root(a):
 
 
 @numba.njit
-def either(x):
+def int_or_float(x):
     """A variable with two types, for which compilation falls back to Numba."""
     y = 0
     if x > 0:
@@ -157,10 +159,12 @@ def either(x):
     return y
 
 
-@pytest.mark.parametrize("function", [length, root, either])
+@pytest.mark.parametrize("function", [collatz_length, newton_root, int_or_float])
 def test_loops_and_branches_match_numba_semantics(function):
-    x = np.arange(0, 12).astype(np.float32 if function is root else np.int64)[function is root :]
-    x = x.astype(np.float32) if function is either else x
+    x = np.arange(0, 12).astype(np.float32 if function is newton_root else np.int64)[
+        function is newton_root :
+    ]
+    x = x.astype(np.float32) if function is int_or_float else x
     with jnp.enable_x64(True):
         actual = np.asarray(jnp.kernel(function)(x))
     expected = numba.vectorize(function.py_func)(x)
@@ -190,32 +194,32 @@ HALF = 1 / 2
 
 
 @jnp.kernel
-def halved(x):
+def halve(x):
     return x * jnp.float32(HALF)
 
 
-def of_accnp(x):
-    y = jnp.maximum(jnp.sin(x), jnp.float32(0)) + halved(x) * lax.exp(-x * x)
+def uses_accnp_functions(x):
+    y = jnp.maximum(jnp.sin(x), jnp.float32(0)) + halve(x) * lax.exp(-x * x)
     return jnp.where(x > 1, y, jnp.clip(x, jnp.float32(-1), jnp.float32(jnp.pi)))
 
 
-def of_math(x):
+def uses_math_functions(x):
     y = max(math.sin(x), np.float32(0)) + x * np.float32(0.5) * math.exp(-x * x)
     return y if x > 1 else min(max(x, np.float32(-1)), np.float32(math.pi))
 
 
 def test_functions_of_accnp_and_other_kernels_can_be_called():
-    actual, expected = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
+    actual, expected = jnp.kernel(uses_accnp_functions)(X), jnp.kernel(uses_math_functions)(X)
     assert actual.dtype == np.float32
     np.testing.assert_array_equal(actual, expected)
-    (kernel,) = kernels_of(jnp.kernel(of_accnp), X)
-    assert kernel.operations == ["kernel_of_accnp"]
-    half = jnp.kernel(of_accnp)(X.astype(np.float16))  # by way of Numba's `vectorize`
+    (kernel,) = kernels_of(jnp.kernel(uses_accnp_functions), X)
+    assert kernel.operations == ["kernel_uses_accnp_functions"]
+    half = jnp.kernel(uses_accnp_functions)(X.astype(np.float16))  # by way of Numba's `vectorize`
     np.testing.assert_allclose(half, expected, rtol=3e-2, atol=3e-3)
 
 
 def test_lambdas_are_found_by_position():
-    results = [jnp.kernel(f)(X) for f in TWINS]
+    results = [jnp.kernel(f)(X) for f in LAMBDAS_ON_ONE_LINE]
     np.testing.assert_array_equal(results[0], np.where(X > 0, 1, 2))
     np.testing.assert_array_equal(results[1], np.where(X > 0, 2, 1))
     over_lines = jnp.kernel(
@@ -300,10 +304,10 @@ def test_closed_over_values_are_read_at_each_call():
 
 
 def test_half_precision_goes_through_float32():
-    f = jnp.kernel(bent, "bfloat16")
+    f = jnp.kernel(piecewise, "bfloat16")
     x = jnp.asarray(X[0]).astype("bfloat16")
     actual = np.asarray(f(x).astype("float32"))
-    np.testing.assert_allclose(actual, bent_numpy(np.asarray(x.astype("float32"))), rtol=1e-2)
+    np.testing.assert_allclose(actual, piecewise_numpy(np.asarray(x.astype("float32"))), rtol=1e-2)
 
 
 # --- functions of arrays ---
@@ -422,7 +426,7 @@ def lambda_cube(x):
 
 
 def test_without_a_rule_a_derivative_is_an_error():
-    for f in (jnp.kernel(bent), running_max):
+    for f in (jnp.kernel(piecewise), running_max):
         with pytest.raises(
             NotImplementedError, match=r"no derivative of .* is known.*jvp= or vjp="
         ):
@@ -434,11 +438,11 @@ def test_without_a_rule_a_derivative_is_an_error():
 
 
 def test_jaxpr_of_user_kernel():
-    text = str(jnp.make_jaxpr(lambda x: jnp.kernel(bent)(running_max(x, start=2)))(X[0]))
+    text = str(jnp.make_jaxpr(lambda x: jnp.kernel(piecewise)(running_max(x, start=2)))(X[0]))
     assert "kernel_running_max[start=2] a" in text
-    assert "= kernel_bent b" in text
-    with pytest.raises(NotImplementedError, match=r"export: .*kernel_bent"):
-        jnp.export.export(jnp.jit(jnp.kernel(bent)))(X[0]).serialize()
+    assert "= kernel_piecewise b" in text
+    with pytest.raises(NotImplementedError, match=r"export: .*kernel_piecewise"):
+        jnp.export.export(jnp.jit(jnp.kernel(piecewise)))(X[0]).serialize()
 
 
 def reads_an_array(x):
@@ -528,7 +532,7 @@ def calls_itself(x):
 
 ZERO = 0
 LIKE = lambda x: x  # noqa: E731
-TWINS = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]  # on one line
+LAMBDAS_ON_ONE_LINE = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]  # on one line
 
 
 @pytest.mark.parametrize(
@@ -548,9 +552,13 @@ TWINS = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]  # on one lin
         (lambda: jnp.kernel(calls_arrays), ValueError, "it reads running_max, a .*: return"),
         (lambda: jnp.kernel(calls_itself)(X), TypeError, "itself with numbers of other types"),
         (lambda: jnp.kernel(eval("lambda x: x")), ValueError, "its source is not available"),
-        (lambda: jnp.kernel(bent, jvp=LIKE, vjp=(LIKE, LIKE)), ValueError, "there can be one rule"),
-        (lambda: jnp.kernel(bent, fill=0), ValueError, "has no use for fill and vmap"),
-        (lambda: jnp.kernel(bent)(X, X), TypeError, "function of 1 numbers; got 2 operands"),
+        (
+            lambda: jnp.kernel(piecewise, jvp=LIKE, vjp=(LIKE, LIKE)),
+            ValueError,
+            "there can be one rule",
+        ),
+        (lambda: jnp.kernel(piecewise, fill=0), ValueError, "has no use for fill and vmap"),
+        (lambda: jnp.kernel(piecewise)(X, X), TypeError, "function of 1 numbers; got 2 operands"),
         (
             lambda: jnp.kernel(calls_what_is_not)(X),
             TypeError,
@@ -565,7 +573,7 @@ TWINS = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]  # on one lin
         (lambda: running_max(X[0].astype(np.float16)), TypeError, "no arithmetic .* operand 0"),
         (lambda: jnp.kernel(wrong_shape, lambda x: 3)(X[0]), ValueError, "must have a shape and a"),
         (lambda: jnp.kernel(wrong_shape, ())(X[0]), ValueError, "must declare a result"),
-        (lambda: jnp.kernel(bent, LIKE)(X[0], X[0], X[0]), TypeError, "has the parameters x;"),
+        (lambda: jnp.kernel(piecewise, LIKE)(X[0], X[0], X[0]), TypeError, "has the parameters x;"),
     ],
 )  # fmt: skip
 def test_errors(make, error, text):

@@ -127,7 +127,7 @@ FUNCTIONS = [
 HELPER = "\n\ndef helper(x):\n    y = x\n    return math.floot(y)\n"
 
 
-def imported(text: str, file: str) -> Any:
+def import_function(text: str, file: str) -> Any:
     """Import the function `f` from source text, so that `inspect` finds its source."""
     lines: list[str] = text.splitlines(keepends=True)
     linecache.cache[file] = (len(text), None, lines, file)
@@ -141,16 +141,16 @@ def test_errors_of_functions_of_numbers_name_the_line(
     tmp_path: Path, body: str, what: str, line: int
 ) -> None:
     text = "def f(x):\n    " + body.replace("\n", "\n    ") + HELPER
-    f = imported(text, str(tmp_path / "program.py"))
+    f = import_function(text, str(tmp_path / "program.py"))
     with pytest.raises(ValueError, match=rf"{what}.*program\.py:{line}: "):
         jnp.kernel(f)
 
 
 def test_parameters_and_annotations(tmp_path: Path) -> None:
     text = "def f(x):\n    y: unknown\n    z: unknown = x * 2\n    return z\n"
-    f = imported(text, str(tmp_path / "annotated.py"))
+    f = import_function(text, str(tmp_path / "annotated.py"))
     np.testing.assert_array_equal(jnp.kernel(f)(X), X * 2)
-    f = imported("def f(x, /):\n    return x\n", str(tmp_path / "positional.py"))
+    f = import_function("def f(x, /):\n    return x\n", str(tmp_path / "positional.py"))
     with pytest.raises(ValueError, match=r"parameters must be plain .*positional\.py:1: def f"):
         jnp.kernel(f)
 
@@ -165,5 +165,5 @@ def test_parameters_and_annotations(tmp_path: Path) -> None:
 )
 def test_values_of_the_last_step_are_kept(tmp_path: Path, body: str, expected: list[float]) -> None:
     text = "def f(x):\n    " + body.replace("\n", "\n    ") + "\n"
-    f = imported(text, str(tmp_path / f"loop{len(body)}.py"))
+    f = import_function(text, str(tmp_path / f"loop{len(body)}.py"))
     np.testing.assert_array_equal(jnp.kernel(f)(np.array([2, 3], "f4")), expected)
