@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from api import test_families as families
-from sweep.calls import drawn
-from sweep.ways import Ways
+from sweep.calls import draw_call
+from sweep.execution_modes import ModeRunner
 
 RESULTS_FILE = Path(__file__).parent / "expected" / "promotion_modes.json"
 SEED_COUNT = 1000  # of the sweep: about one call for each name
@@ -64,28 +64,28 @@ def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
     """Yield the random calls of some seeds, as values and under each transformation that has
     operands.
     """
-    ways = Ways(m)
+    runner = ModeRunner(m)
     for seed in range(first, first + GROUP_SIZE):
-        call = drawn(seed, seed // 6 % 2 == 1)
-        with ways.precision(call), warnings.catch_warnings():
+        call = draw_call(seed, seed // 6 % 2 == 1)
+        with runner.precision(call), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                operands = ways.arrays(call)
+                operands = runner.arrays(call)
             except Exception:  # operands that one of the libraries does not make
                 continue
             xs = [operands[k] for k in call.traced]
-            f = ways.function(call, operands, [])
+            f = runner.function(call, operands, [])
             yield f"{seed} value", lambda f=f, xs=xs: f(*xs)
             if call.traced:
-                yield f"{seed} vmap", lambda f=f, xs=xs: ways.vmap(f, xs)
-            if ways.moving(xs):
-                yield f"{seed} jvp", lambda f=f, xs=xs: ways.jvp(f, xs)
-                yield f"{seed} vjp", lambda f=f, xs=xs: _pull_back_ones(ways, f, xs)
+                yield f"{seed} vmap", lambda f=f, xs=xs: runner.vmap(f, xs)
+            if runner.moving(xs):
+                yield f"{seed} jvp", lambda f=f, xs=xs: runner.jvp(f, xs)
+                yield f"{seed} vjp", lambda f=f, xs=xs: _pull_back_ones(runner, f, xs)
 
 
-def _pull_back_ones(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
+def _pull_back_ones(runner: ModeRunner, f: Callable[..., Any], xs: list[Any]) -> Any:
     """Return the cotangents of the differentiable operands for output cotangents of ones."""
-    m, places = ways.m, ways.moving(xs)
+    m, places = runner.m, runner.moving(xs)
 
     def results(*moved: Any) -> list[Any]:
         arguments = list(xs)
@@ -166,4 +166,4 @@ def text_of(group: str, line: str) -> str:
     if not group.isdigit():
         return line
     seed = int(line.split()[0])
-    return f"{line}: {drawn(seed, seed // 6 % 2 == 1)}"
+    return f"{line}: {draw_call(seed, seed // 6 % 2 == 1)}"

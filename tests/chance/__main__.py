@@ -36,12 +36,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from chance.worker import CPU, GPU, work  # noqa: E402
+from chance.worker import CPU, GPU, check_seeds  # noqa: E402
 
 COMMAND = [sys.executable, "-u", "-m", "tests.chance"]
-SILENT = 100  # seconds for a seed; then it hangs
-AGAIN = 6  # times that a process is begun
-ENDLESS = 1 << 62
+HANG_TIMEOUT = 100  # seconds for a seed; then it hangs
+MAX_STARTS = 6  # times that a process is begun
+UNLIMITED_SEEDS = 1 << 62
 
 
 class Run:
@@ -72,7 +72,7 @@ class Run:
         """Run processes of one kind until the time limit; a process that ends earlier is
         replaced.
         """
-        for _ in range(AGAIN):
+        for _ in range(MAX_STARTS):
             first = self._one(kind, first, step)
             if time.monotonic() > self.end - 1:
                 return
@@ -96,7 +96,7 @@ class Run:
                 process.kill()
 
             assert process.stdout
-            timer = threading.Timer(SILENT, stop)
+            timer = threading.Timer(HANG_TIMEOUT, stop)
             timer.start()
             for line in process.stdout:
                 if not line.startswith("@"):
@@ -111,7 +111,7 @@ class Run:
                     self.note(value)
                 else:
                     self.report(kind, value)
-                timer = threading.Timer(SILENT, stop)
+                timer = threading.Timer(HANG_TIMEOUT, stop)
                 timer.start()
             process.stdout.close()
             ended = process.wait()
@@ -136,14 +136,14 @@ def main(args: list[str] | None = None) -> int:
     if options.worker:
         kind, seeds, seconds = options.worker
         first, step = map(int, seeds.split(":"))
-        work(kind, range(first, ENDLESS, step), float(seconds), options.fake)
+        check_seeds(kind, range(first, UNLIMITED_SEEDS, step), float(seconds), options.fake)
         return 0
     if options.one:
         kind, seed = options.one
-        work(kind, range(int(seed), int(seed) + 1), SILENT, options.fake)
+        check_seeds(kind, range(int(seed), int(seed) + 1), HANG_TIMEOUT, options.fake)
         return 0
     kinds = options.against.split(",") if options.against else list(CPU)
-    if not options.against and (options.fake or _gpu()):
+    if not options.against and (options.fake or _has_gpu()):
         kinds = GPU
     run = Run(options.seconds, options.fake)
     number = max(options.processes, len(kinds))
@@ -161,7 +161,7 @@ def main(args: list[str] | None = None) -> int:
     return min(1, run.found)
 
 
-def _gpu() -> bool:
+def _has_gpu() -> bool:
     code = "import accnp; accnp.devices('gpu')"
     return not subprocess.run(
         [sys.executable, "-c", code], capture_output=True, cwd=ROOT

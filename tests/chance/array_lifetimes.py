@@ -25,7 +25,7 @@ from accnp import lax
 HALF, ONE = np.float32(0.5), np.float32(1)
 INSIDE = slice(1, -1)
 SIZES = [64, 5000, 1 << 16, 1 << 18, 300_000, 1 << 20]
-FEW = [64, 300, 1000]  # of the interpreter
+SMALL_SIZES = [64, 300, 1000]  # of the interpreter
 
 
 @functools.cache
@@ -44,30 +44,30 @@ def _library(name: str) -> tuple[Any, str]:
     return library, ""
 
 
-def absent(device: Any) -> list[str]:
+def missing_libraries(device: Any) -> list[str]:
     """Return the reasons why libraries do not take part in the checks of a GPU."""
     reasons = [_library(name)[1] for name in ("cupy", "torch")]
     return [why for why in reasons if why and device.platform != "cpu"]
 
 
-def _changed(v: np.ndarray, at: Any, to: Any) -> np.ndarray:
+def _set_item(v: np.ndarray, at: Any, to: Any) -> np.ndarray:
     v = v.copy()
     v[at] = to
     return v
 
 
-def _halves(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _concatenate_halves(v: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.concatenate([w[v.size // 2 :] * HALF, np.full(v.size - v.size // 2, w[0] + ONE)])
 
 
-def _turned(c: Any, b: Any) -> Any:
+def _repeat_update(c: Any, b: Any) -> Any:
     for _ in range(3):
         c = c * HALF + b * np.float32(0.1)
     return c
 
 
 # Functions of an array and of two, beside what NumPy says; some are donated to.
-ONES: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+UNARY_OPERATIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a: a * 0.5 + 1), lambda v: v * HALF + ONE),
     (accnp.jit(lambda a: a - a.mean()), lambda v: v - v.mean(dtype="f8").astype("f4")),
     (accnp.jit(lambda a: jnp.flip(a) * 2), lambda v: v[::-1] * np.float32(2)),
@@ -76,42 +76,42 @@ ONES: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(jnp.sort), np.sort),
     (accnp.jit(lambda a: [a + 1, a * 2, a - 3][1]), lambda v: v * np.float32(2)),
     (lambda a: a * 1.5, lambda v: v * np.float32(1.5)),
-    (lambda a: a.at[5].set(2.0), lambda v: _changed(v, 5, 2)),
-    (lambda a: a.at[1:-1].set(a[1:-1] * 0.5), lambda v: _changed(v, INSIDE, v[1:-1] * HALF)),
+    (lambda a: a.at[5].set(2.0), lambda v: _set_item(v, 5, 2)),
+    (lambda a: a.at[1:-1].set(a[1:-1] * 0.5), lambda v: _set_item(v, INSIDE, v[1:-1] * HALF)),
     (lambda a: a.at[1:-1].set((a[2:] + a[:-2]) * 0.5),
-     lambda v: _changed(v, INSIDE, (v[2:] + v[:-2]) * HALF)),
+     lambda v: _set_item(v, INSIDE, (v[2:] + v[:-2]) * HALF)),
     (lambda a: a.at[::-2].multiply(a[1::2] * 0 + 0.5),
-     lambda v: _changed(v, slice(None, None, -2), v[::-2] * HALF)),
+     lambda v: _set_item(v, slice(None, None, -2), v[::-2] * HALF)),
     (lambda a: a[::-1], lambda v: v[::-1]),
     (lambda a: jnp.cumsum(a) / a.size, lambda v: (np.cumsum(v, dtype="f8") / v.size).astype("f4")),
     (lambda a: a.reshape(4, -1).T.reshape(-1), lambda v: v.reshape(4, -1).T.reshape(-1)),
 ]  # fmt: skip
-TWOS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+BINARY_OPERATIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a, b: (a + b) * 0.5), lambda v, w: (v + w) * HALF),
     (lambda a, b: a + b, lambda v, w: v + w),
     (lambda a, b: jnp.tanh(a) * b, lambda v, w: np.tanh(v) * w),
     # Continuous where `a` is 0: the mean that is left of numbers without their mean has any sign.
     (lambda a, b: jnp.where(a > 0, a, a * b), lambda v, w: np.where(v > 0, v, v * w)),
     (lambda a, b: a.at[10:20].add(b[10:20]),
-     lambda v, w: _changed(v, slice(10, 20), v[10:20] + w[10:20])),
+     lambda v, w: _set_item(v, slice(10, 20), v[10:20] + w[10:20])),
     (lambda a, b: a.at[1:-1].add(b[2:] * 0.5),
-     lambda v, w: _changed(v, INSIDE, v[1:-1] + w[2:] * HALF)),
+     lambda v, w: _set_item(v, INSIDE, v[1:-1] + w[2:] * HALF)),
     (lambda a, b: a.at[: a.size // 2].set(b[a.size // 2 :] * 0.5).at[a.size // 2 :].set(b[:1] + 1),
-     _halves),
+     _concatenate_halves),
     (lambda a, b: jnp.zeros_like(a).at[1:-1].set(a[2:] - b[:-2]),
-     lambda v, w: _changed(np.zeros_like(v), INSIDE, v[2:] - w[:-2])),
+     lambda v, w: _set_item(np.zeros_like(v), INSIDE, v[2:] - w[:-2])),
     (lambda a, b: jnp.concatenate([b[a.size // 2 :], a[: a.size // 2]]),
      lambda v, w: np.concatenate([w[v.size // 2 :], v[: v.size // 2]])),
     (lambda a, b: accnp.grad(lambda z: (z * z * b).sum())(a), lambda v, w: 2 * v * w),
 ]  # fmt: skip
-GIVEN: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+DONATING_OPERATIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a, b: a * 0.5 + 1, donate_argnums=0), lambda v, w: v * HALF + ONE),
-    (accnp.jit(lambda a, b: a.at[3].set(7.0), donate_argnums=0), lambda v, w: _changed(v, 3, 7)),
+    (accnp.jit(lambda a, b: a.at[3].set(7.0), donate_argnums=0), lambda v, w: _set_item(v, 3, 7)),
     (accnp.jit(lambda a, b: a.at[1:-1].set(a[1:-1] - b[2:] * 0.5), donate_argnums=0),
-     lambda v, w: _changed(v, INSIDE, v[1:-1] - w[2:] * HALF)),
+     lambda v, w: _set_item(v, INSIDE, v[1:-1] - w[2:] * HALF)),
     (accnp.jit(lambda a, b: (a + b) * 0.5, donate_argnums=0), lambda v, w: (v + w) * HALF),
     (accnp.jit(lambda a, b: lax.fori_loop(0, 3, lambda i, c: c * 0.5 + b * 0.1, a),
-               donate_argnums=0), _turned),
+               donate_argnums=0), _repeat_update),
 ]  # fmt: skip
 
 
@@ -212,23 +212,23 @@ class Lifetimes:
 
     def one(self) -> str:
         i, a, v = self._pick()
-        k = self.r.randrange(len(ONES))
-        self._add(ONES[k][0](a), ONES[k][1](v))
+        k = self.r.randrange(len(UNARY_OPERATIONS))
+        self._add(UNARY_OPERATIONS[k][0](a), UNARY_OPERATIONS[k][1](v))
         return f"{k}: {i}"
 
     def two(self) -> str:
         (i, a, v), (j, b, w) = self._pick(), self._pick()
-        k = self.r.randrange(len(TWOS))
-        self._add(TWOS[k][0](a, b), TWOS[k][1](v, w))
+        k = self.r.randrange(len(BINARY_OPERATIONS))
+        self._add(BINARY_OPERATIONS[k][0](a, b), BINARY_OPERATIONS[k][1](v, w))
         return f"{k}: {i} {j}"
 
     def give(self) -> str:
         (i, a, v), (j, b, w) = self._pick(), self._pick()
         if a is b or sum(x is a for x, _ in self.live) > 1:
             return "nothing"
-        k = self.r.randrange(len(GIVEN))
+        k = self.r.randrange(len(DONATING_OPERATIONS))
         self.live.pop(i)
-        self._add(GIVEN[k][0](a, b), GIVEN[k][1](v, w))
+        self._add(DONATING_OPERATIONS[k][0](a, b), DONATING_OPERATIONS[k][1](v, w))
         return f"{k}: {i} {j}"
 
     def look(self) -> str:
@@ -295,7 +295,7 @@ def check_lifetimes(seed: int, device: Any, small: bool = False) -> str | None:
     """Run one sequence of operations; for every fourth seed, run several in threads that share a
     pending array.
     """
-    sizes = FEW if small else SIZES
+    sizes = SMALL_SIZES if small else SIZES
     if seed % 4:
         return Lifetimes(seed, device, sizes).run()
     shared = accnp.device_put(np.sin(np.arange(sizes[-1], dtype="f4")), device)

@@ -14,30 +14,30 @@ from typing import Any
 
 import numpy as np
 
-MARK, JUNK, WIDE = 0xA5, 0xFF, 256
-Look = Callable[[], "str | None"]
+GUARD_BYTE, UNINITIALIZED_BYTE, GUARD_SIZE = 0xA5, 0xFF, 256
+DamageCheck = Callable[[], "str | None"]
 
 
-def _damage(marks: np.ndarray, nbytes: int, side: str) -> str:
-    at = np.flatnonzero(marks != MARK)
-    return f"wrote {side} {nbytes} bytes: marks {at[0]} to {at[-1]} of {WIDE}"
+def _describe_damage(marks: np.ndarray, nbytes: int, side: str) -> str:
+    at = np.flatnonzero(marks != GUARD_BYTE)
+    return f"wrote {side} {nbytes} bytes: marks {at[0]} to {at[-1]} of {GUARD_SIZE}"
 
 
-def nothing() -> str | None:
+def report_no_damage() -> str | None:
     """Report no damage."""
     return None
 
 
-def guard_cpu() -> Look:
+def guard_cpu() -> DamageCheck:
     """Guard blocks of the CPU pool. Size classes leave an unguarded gap after some blocks."""
     from accnp.runtime import buffer
 
     known: list[tuple[weakref.ref, int, int]] = []
 
     def allocate(size: int, nbytes: int) -> tuple[int, Any]:
-        whole = np.full(size + 2 * WIDE + 64, MARK, np.uint8)
-        start = WIDE + -(whole.ctypes.data + WIDE) % 64
-        whole[start : start + size] = JUNK
+        whole = np.full(size + 2 * GUARD_SIZE + 64, GUARD_BYTE, np.uint8)
+        start = GUARD_SIZE + -(whole.ctypes.data + GUARD_SIZE) % 64
+        whole[start : start + size] = UNINITIALIZED_BYTE
         known.append((weakref.ref(whole), start, size))
         return whole.ctypes.data + start, whole
 
@@ -45,11 +45,14 @@ def guard_cpu() -> Look:
         damage = None
         for block, start, size in known:
             if (whole := block()) is not None:
-                front, behind = whole[start - WIDE : start], whole[start + size :][:WIDE]
+                front, behind = (
+                    whole[start - GUARD_SIZE : start],
+                    whole[start + size :][:GUARD_SIZE],
+                )
                 for marks, side in ((front, "before"), (behind, "behind")):
-                    if (marks != MARK).any():
-                        damage = _damage(marks, size, side)
-                        marks[:] = MARK
+                    if (marks != GUARD_BYTE).any():
+                        damage = _describe_damage(marks, size, side)
+                        marks[:] = GUARD_BYTE
         known[:] = [x for x in known if x[0]() is not None]
         return damage
 
@@ -57,10 +60,10 @@ def guard_cpu() -> Look:
     return look
 
 
-def guard_gpu(driver: Any) -> Look:
+def guard_gpu(driver: Any) -> DamageCheck:
     """Guard memory of a real GPU; the interpreter of the fake one checks bounds itself."""
     if not hasattr(driver, "_runtime"):
-        return nothing
+        return report_no_damage
     plain, run, lock = driver.alloc, driver._runtime, threading.Lock()
     dead: list[tuple[Any, int]] = []
     live: dict[int, tuple[Any, int]] = {}
@@ -69,16 +72,21 @@ def guard_gpu(driver: Any) -> Look:
         __slots__ = ("__weakref__", "nbytes", "own", "owner", "ptr")
 
         def __init__(self, own: Any, nbytes: int) -> None:
-            self.own, self.owner, self.nbytes, self.ptr = own, own.owner, nbytes, own.ptr + WIDE
+            self.own, self.owner, self.nbytes, self.ptr = (
+                own,
+                own.owner,
+                nbytes,
+                own.ptr + GUARD_SIZE,
+            )
 
         def __del__(self) -> None:
             live.pop(id(self), None)
             dead.append((self.own, self.nbytes))
 
     def alloc(nbytes: int) -> Any:
-        own = plain(nbytes + 2 * WIDE)
-        run.memsetAsync(own.ptr, MARK, nbytes + 2 * WIDE, driver.stream)
-        run.memsetAsync(own.ptr + WIDE, JUNK, nbytes, driver.stream)
+        own = plain(nbytes + 2 * GUARD_SIZE)
+        run.memsetAsync(own.ptr, GUARD_BYTE, nbytes + 2 * GUARD_SIZE, driver.stream)
+        run.memsetAsync(own.ptr + GUARD_SIZE, UNINITIALIZED_BYTE, nbytes, driver.stream)
         marked = Marked(own, nbytes)
         live[id(marked)] = (own, nbytes)
         return marked
@@ -86,13 +94,13 @@ def guard_gpu(driver: Any) -> Look:
     def look() -> str | None:
         with lock:
             driver.synchronize()
-            marks, damage = np.empty(WIDE, np.uint8), None
+            marks, damage = np.empty(GUARD_SIZE, np.uint8), None
             for own, nbytes in [*dead, *list(live.values())]:
-                sides = ((own.ptr, "before"), (own.ptr + WIDE + nbytes, "behind"))
+                sides = ((own.ptr, "before"), (own.ptr + GUARD_SIZE + nbytes, "behind"))
                 for at, side in sides:
-                    run.memcpy(marks.ctypes.data, at, WIDE, 2)
-                    if (marks != MARK).any():
-                        damage = _damage(marks, nbytes, side)
+                    run.memcpy(marks.ctypes.data, at, GUARD_SIZE, 2)
+                    if (marks != GUARD_BYTE).any():
+                        damage = _describe_damage(marks, nbytes, side)
             del dead[:]
             return damage
 

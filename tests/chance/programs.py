@@ -1,8 +1,9 @@
 """Random programs as source code: a seed gives a `Program` with leaves, and statements over v0, v1,
 ...
 
-Nothing is computed here: each statement is drawn from the templates of `texts.py` and kept if accnp
-can record it. A program that fails can be reduced to the statements that it needs.
+Nothing is computed here: each statement is drawn from the templates of
+`statement_templates.py` and kept if accnp can record it. A program that fails can be reduced to
+the statements that it needs.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from chance.texts import ABOUT, FAMILIES, Template
+from chance.statement_templates import FAMILIES, FAMILY_WEIGHTS, Template
 from chance.values import NARROW, WIDE, dtype_of, kind_of, leaf
 
 import accnp
 import accnp.numpy as jnp
 from accnp import lax, nn, ops
 
-SPACE = {"jax": accnp, "jnp": jnp, "lax": lax, "nn": nn, "ops": ops, "np": np, "leaf": leaf}
+NAMESPACE = {"jax": accnp, "jnp": jnp, "lax": lax, "nn": nn, "ops": ops, "np": np, "leaf": leaf}
 HEADER = """import numpy as np
 import accnp as jax, accnp.numpy as jnp
 from accnp import lax, nn, ops
@@ -32,7 +33,11 @@ SIZES = [1, 2, 3, 5, 7, 8, 16, 30, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257,
          1000, 1023, 1024, 1025, 2047, 2048, 2049, 3000, 4095, 4096, 4097, 8191, 8192, 8193, 10000,
          16384, 32767, 32768, 32769, 65535, 65536, 65537, 100_003, 131072, 262143, 262145, 1 << 20,
          (1 << 20) + 1, 3_000_001]  # fmt: skip
-EXACT, ROUNDED, OTHER = 0, 1, 2  # on a GPU: the processor's bits, its values, another answer
+EXACT, ROUNDED, DISCONTINUOUS = (
+    0,
+    1,
+    2,
+)  # on a GPU: the processor's bits, its values, another answer
 
 
 class Value(NamedTuple):
@@ -83,7 +88,7 @@ class Program(NamedTuple):
         return f"def f({names}):\n{''.join(lines)}    return {', '.join(self.outputs)},\n"
 
     def function(self) -> Callable[..., tuple[Any, ...]]:
-        scope = dict(SPACE)
+        scope = dict(NAMESPACE)
         exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
         return scope["f"]
 
@@ -94,12 +99,12 @@ class Program(NamedTuple):
         return f"{HEADER}{wide}\n{self.text()}\nxs = [{leaves}]\n"
 
 
-class Holes:
+class PlaceholderValues:
     """The substitutions for the placeholders of one statement; each is drawn once and then
     reused.
     """
 
-    def __init__(self, maker: Maker, template: Template, a: Value) -> None:
+    def __init__(self, maker: ProgramGenerator, template: Template, a: Value) -> None:
         self.maker, self.template, self.r = maker, template, maker.r
         self.a, self.used = a, [a]
         self.axis = self.r.randrange(len(a.shape)) if a.shape else 0
@@ -298,7 +303,7 @@ class Holes:
     _e2 = _e
 
 
-class Maker:
+class ProgramGenerator:
     """Draws one program. `small` is for interpreters; `most` is the number of elements of the
     largest leaf.
     """
@@ -309,7 +314,7 @@ class Maker:
         self.small = small
         self.most = most or (300 if small else self.r.choice([300, 5000, 300_000, 1 << 20]))
         self.dtypes = [*NARROW[:-1], *(WIDE if self.x64 else []), "c8"]
-        self.about = self.r.choice(["everything", *ABOUT])
+        self.about = self.r.choice(["everything", *FAMILY_WEIGHTS])
         self.values: list[Value] = []
         self.lines: list[Line] = []
         self.leaves: list[tuple[int, tuple[int, ...], str, bool]] = []
@@ -317,8 +322,8 @@ class Maker:
     def make(self, seed: int) -> Program:
         with accnp.enable_x64(self.x64):
             self._leaves()
-            families = list(ABOUT[self.about])
-            weights = list(ABOUT[self.about].values())
+            families = list(FAMILY_WEIGHTS[self.about])
+            weights = list(FAMILY_WEIGHTS[self.about].values())
             expected = self.r.randint(1, 8)
             for _ in range(40):
                 if len(self.lines) >= expected:
@@ -376,7 +381,7 @@ class Maker:
         a = self.value(lambda v: kind_of(v.dtype) in template.kinds and v.size <= most)
         if a is None:
             return
-        holes = Holes(self, template, a)
+        holes = PlaceholderValues(self, template, a)
         try:
             text = holes.fill(template.text)
         except (ValueError, IndexError):  # an axis of a number
@@ -390,7 +395,7 @@ class Maker:
         structs = [accnp.ShapeDtypeStruct(v.shape, v.dtype) for v in used]
         try:
             result = accnp.eval_shape(
-                lambda *xs: eval(text, {**SPACE, **dict(zip(names, xs))}), *structs
+                lambda *xs: eval(text, {**NAMESPACE, **dict(zip(names, xs))}), *structs
             )
             shape, dtype = tuple(result.shape), np.dtype(result.dtype)
         except Exception:  # refused: another one is drawn
@@ -401,10 +406,10 @@ class Maker:
         if "l" in flags and kind_of(dtype) in "fc":
             how = max(how, ROUNDED)
         if how and ("d" in flags or (kind_of(dtype) in "iub" and flags != "l")):
-            how = OTHER
+            how = DISCONTINUOUS
         self.lines.append(Line(f"v{len(self.values)}", text, tuple(names)))
         self.values.append(Value(f"v{len(self.values)}", shape, dtype, how))
 
 
-def program(seed: int, small: bool = False, most: int | None = None) -> Program:
-    return Maker(seed, small, most).make(seed)
+def generate_program(seed: int, small: bool = False, most: int | None = None) -> Program:
+    return ProgramGenerator(seed, small, most).make(seed)

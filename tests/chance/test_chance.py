@@ -9,10 +9,10 @@ import warnings
 
 import pytest
 from chance import __main__ as runner
-from chance import ways
+from chance import execution_modes
 from chance.allocation_failures import CASES, check_allocation_failures
-from chance.array_lifetimes import absent, check_lifetimes
-from chance.programs import program
+from chance.array_lifetimes import check_lifetimes, missing_libraries
+from chance.programs import generate_program
 from cuda.fake import gpus
 from sampling import seeds
 
@@ -21,7 +21,7 @@ import accnp.numpy as jnp
 
 
 @pytest.fixture(autouse=True)
-def _quiet():
+def _ignore_warnings():
     """Ignore warnings about invalid casts and NaNs, which random programs cause."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -38,7 +38,7 @@ def gpu():
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_programs(kind, first):
     for seed in range(first, first + 15):
-        assert ways.check(kind, seed) is None
+        assert execution_modes.check_program(kind, seed) is None
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -49,7 +49,7 @@ def test_lives(seed):
 class TestFakeGpu:
     @pytest.mark.parametrize("seed", seeds(1, 4))
     def test_programs(self, gpu, seed):
-        assert ways.check("gpu", seed, small=True) is None
+        assert execution_modes.check_program("gpu", seed, small=True) is None
 
     def test_lives(self, gpu):
         assert check_lifetimes(1, gpu, small=True) is None
@@ -61,10 +61,10 @@ class TestFakeGpu:
 
 
 def test_seeds_determine_programs():
-    assert program(7) == program(7)
-    assert program(7) != program(8)
+    assert generate_program(7) == generate_program(7)
+    assert generate_program(7) != generate_program(8)
     for seed in range(50):
-        p = program(seed)
+        p = generate_program(seed)
         assert p.cut(p.outputs[0]).lines
         compile(p.reproducer(), "reproducer", "exec")
 
@@ -78,9 +78,11 @@ def test_injected_fault_is_minimized(monkeypatch):
         return rolled + 1 if isinstance(x, accnp.core.Tracer) else rolled
 
     monkeypatch.setattr(jnp, "roll", roll)
-    seed = next(s for s in range(999) if ".roll(" in program(s, most=300).text())
-    p = program(seed, most=300)
-    failure = ways.shortest("eager", p, next(ways.failures("eager", p)))
+    seed = next(s for s in range(999) if ".roll(" in generate_program(s, most=300).text())
+    p = generate_program(seed, most=300)
+    failure = execution_modes.shorten_program(
+        "eager", p, next(execution_modes.find_failures("eager", p))
+    )
     assert failure.text.count("jnp.roll(") == 1
     assert len(p.cut(failure.output).lines) <= len(p.lines)
 
@@ -89,21 +91,21 @@ def test_runner_reports_failures_and_crashes(monkeypatch, capsys):
     planted = """
 import sys
 sys.path[:0] = ["tests"]
-from chance import ways, worker
+from chance import execution_modes, worker
 def check(kind, seed, fake, tell):
     if seed in (1, 3):
         tell("ValueError: no")
     if seed == 4:
         import os
         os.abort()
-    return ways.Found("jit", "v1", "other bits", "text") if seed == 2 else None
-ways.check = check
+    return execution_modes.Failure("jit", "v1", "other bits", "text") if seed == 2 else None
+execution_modes.check_program = check
 from chance.__main__ import main
 sys.exit(main())
 """
     monkeypatch.setattr(runner, "COMMAND", [runner.sys.executable, "-c", planted])
     arguments = ["2", "--processes", "1", "--against", "eager", "--seed", "0"]
-    monkeypatch.setattr(runner, "ENDLESS", 6)
+    monkeypatch.setattr(runner, "UNLIMITED_SEEDS", 6)
     assert runner.main(arguments) == 1
     output = capsys.readouterr().out
     assert "=== eager 2: jit: other bits\ntext" in output
@@ -113,7 +115,7 @@ sys.exit(main())
 
 def test_unexpected_error_counts_as_failure(monkeypatch):
     """One way of running the program refuses it, and another raises an unexpected error."""
-    p = program(7)
+    p = generate_program(7)
 
     def ways_of(*errors):
         def raising(error):
@@ -123,9 +125,9 @@ def test_unexpected_error_counts_as_failure(monkeypatch):
             return run
 
         raising_ways = [(f"way {i}", raising(e)) for i, e in enumerate(errors)]
-        monkeypatch.setitem(ways.KINDS, "eager", lambda *_: iter(raising_ways))
+        monkeypatch.setitem(execution_modes.KINDS, "eager", lambda *_: iter(raising_ways))
         messages = []
-        return list(ways.failures("eager", p, tell=messages.append)), messages
+        return list(execution_modes.find_failures("eager", p, tell=messages.append)), messages
 
     assert ways_of(ValueError("a"), ValueError("b")) == ([], ["ValueError: a "])
     (failure,) = ways_of(ValueError("a"), SystemError("b"))[0]
@@ -134,20 +136,20 @@ def test_unexpected_error_counts_as_failure(monkeypatch):
 
 
 def test_missing_library_is_reported(gpu, monkeypatch):
-    absent.__globals__["_library"].cache_clear()
+    missing_libraries.__globals__["_library"].cache_clear()
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert any(why.startswith("torch cannot be imported (") for why in absent(gpu))
-    assert absent(accnp.devices("cpu")[0]) == []
-    absent.__globals__["_library"].cache_clear()
+    assert any(why.startswith("torch cannot be imported (") for why in missing_libraries(gpu))
+    assert missing_libraries(accnp.devices("cpu")[0]) == []
+    missing_libraries.__globals__["_library"].cache_clear()
 
 
 def test_cpu_variant_uses_accnp(gpu, monkeypatch):
     """Programs that were not jitted used to call the methods of NumPy arrays."""
-    p = program(7)
+    p = generate_program(7)
     arguments = []
     monkeypatch.setattr(type(p), "function", lambda self: lambda *xs: arguments.extend(xs))
     for seed in range(6):
-        (_, way), *_ = ways.on_gpu(p, p.arrays(), ways.random.Random(seed))
+        (_, way), *_ = execution_modes.gpu_modes(p, p.arrays(), execution_modes.random.Random(seed))
         way()
     assert arguments
     assert all(isinstance(x, accnp.Array) for x in arguments)

@@ -62,7 +62,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(((x == y).reshape(a.shape) | nan).all())
 
 
-def close(a: np.ndarray, b: np.ndarray) -> bool:
+def is_close(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether arrays are equal up to rounding, relative to the largest number."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

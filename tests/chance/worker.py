@@ -23,17 +23,17 @@ GPU = ["gpu", "gpu-lifetimes", "gpu-guards", "gpu-failures"]
 Check = Callable[[int], "dict[str, Any] | None"]
 
 
-def check_of(kind: str, fake: bool) -> Check:
+def make_check(kind: str, fake: bool) -> Check:
     """Return the function that checks a seed. GPUs, real or `fake`, must already be available."""
     from chance import guard_bytes
     from chance.allocation_failures import check_allocation_failures
-    from chance.array_lifetimes import absent, check_lifetimes
-    from chance.ways import check
+    from chance.array_lifetimes import check_lifetimes, missing_libraries
+    from chance.execution_modes import check_program
 
     import accnp
 
     device: Any = accnp.devices("gpu" if kind in GPU else "cpu")[0]
-    describe_damage = guard_bytes.nothing
+    describe_damage = guard_bytes.report_no_damage
     if kind == "gpu-guards":
         from accnp.runtime.device_buffer import driver_of
 
@@ -42,8 +42,8 @@ def check_of(kind: str, fake: bool) -> Check:
         describe_damage = guard_bytes.guard_cpu()
 
     if kind.endswith("lifetimes"):
-        for why in absent(device):
-            _say("note", f"{kind} go without a library: {why}")
+        for why in missing_libraries(device):
+            _report("note", f"{kind} go without a library: {why}")
 
     def check_seed(seed: int) -> dict[str, Any] | None:
         if kind.endswith(("lifetimes", "failures")):
@@ -52,7 +52,7 @@ def check_of(kind: str, fake: bool) -> Check:
             )
             failure = None if fault is None else {"what": fault}
         else:
-            mismatch = check(kind.removesuffix("-guards"), seed, fake, _refused)
+            mismatch = check_program(kind.removesuffix("-guards"), seed, fake, _report_refusal)
             failure = (
                 None
                 if mismatch is None
@@ -61,15 +61,15 @@ def check_of(kind: str, fake: bool) -> Check:
         if failure is None and (damage := describe_damage()):
             failure = {"what": damage}
             if not kind.endswith("lifetimes"):
-                from chance.programs import program
+                from chance.programs import generate_program
 
-                failure["text"] = program(seed, fake).reproducer()
+                failure["text"] = generate_program(seed, fake).reproducer()
         return failure
 
     return check_seed
 
 
-def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
+def check_seeds(kind: str, seeds: range, seconds: float, fake: bool) -> None:
     faulthandler.enable()
     with contextlib.suppress(AttributeError, ValueError):  # the runner asks so where all stand
         faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -80,12 +80,12 @@ def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
             from cuda.fake import gpus
 
             stack.enter_context(gpus())
-        check = check_of(kind, fake)
+        check = make_check(kind, fake)
         for seed in seeds:
-            _say("at", seed)
+            _report("at", seed)
             failure = check(seed)
             if failure is not None:
-                _say("found", {"seed": seed, **failure})
+                _report("found", {"seed": seed, **failure})
                 if any(
                     word in failure["what"] for word in ("illegal", "CUDA_ERROR_LAUNCH", "hangs")
                 ):
@@ -94,9 +94,9 @@ def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
                 break
 
 
-def _refused(what: str) -> None:
-    _say("refused", what)
+def _report_refusal(what: str) -> None:
+    _report("refused", what)
 
 
-def _say(word: str, value: Any) -> None:
+def _report(word: str, value: Any) -> None:
     print("@" + json.dumps([word, value], default=str), flush=True)

@@ -8,8 +8,8 @@ import os
 import pytest
 from cuda.kernel_cases import Case
 from cuda.support import same_bits
-from fuzz import ways
-from fuzz.programs import Seeded, make
+from fuzz import executors
+from fuzz.programs import SeededChoices, make_program
 
 from accnp import engine
 from accnp.array_type import from_numpy
@@ -27,10 +27,10 @@ def kernel_specs(p):
     """The kernel descriptions of a program."""
 
     def whole(xs):
-        values = ways.recorded(p, ways.with_literals(p, xs))
+        values = executors.record_steps(p, executors.with_literals(p, xs))
         return [values[i] for i in p.outputs]
 
-    avals = [from_numpy(x)._node.aval for x in ways.array_leaves(p)]
+    avals = [from_numpy(x)._node.aval for x in executors.array_leaves(p)]
     plan = engine.plan_of_graph(build(whole, avals))[0]
     for step in plan.steps:
         cluster = getattr(step, "cluster", None)
@@ -49,4 +49,4 @@ def check(p, seed):
 
 @pytest.mark.parametrize("seed", range(8 * SCALE))
 def test_kernels_of_random_programs(seed):
-    check(make(Seeded(seed), exact=False, length=8, large=seed % 2 == 0), seed)
+    check(make_program(SeededChoices(seed), exact=False, length=8, large=seed % 2 == 0), seed)

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-Fn = Callable[[Any, Any, Any], Any]  # (library, x, w) -> vector of x's shape
+NestFunction = Callable[[Any, Any, Any], Any]  # (library, x, w) -> vector of x's shape
 
 SIZE = 3
 
@@ -24,13 +24,13 @@ class Nest:
         self.reverse = reverse  # whether reverse mode has to be possible
         self.fn, self.text = self.make(depth)
 
-    def make(self, depth: int) -> tuple[Fn, str]:
+    def make(self, depth: int) -> tuple[NestFunction, str]:
         if depth == 0:
             return self.pick(LEAVES)(self)
         table = BOTH if self.reverse else BOTH + FORWARD
         return self.pick(table)(self, depth)
 
-    def inner(self, depth: int, reverse: bool = False) -> tuple[Fn, str]:
+    def inner(self, depth: int, reverse: bool = False) -> tuple[NestFunction, str]:
         """Return a program one level down, usually at full depth, so that nests are as deep as
         requested.
 
@@ -56,20 +56,20 @@ class Nest:
 # --- leaves ---
 
 
-def sines(g: Nest) -> tuple[Fn, str]:
+def sines(g: Nest) -> tuple[NestFunction, str]:
     k = g.number(0.5, 1.5)
     return lambda b, x, w: b.np.sin(x * k) + 0.5 * w, f"sin(x*{k})+w/2"
 
 
-def products(g: Nest) -> tuple[Fn, str]:
+def products(g: Nest) -> tuple[NestFunction, str]:
     return lambda b, x, w: b.np.tanh(x * w), "tanh(x*w)"
 
 
-def logistics(g: Nest) -> tuple[Fn, str]:
+def logistics(g: Nest) -> tuple[NestFunction, str]:
     return lambda b, x, w: b.np.exp(-x * x) + b.np.cos(w[::-1]), "exp(-x*x)+cos(w[::-1])"
 
 
-def sums(g: Nest) -> tuple[Fn, str]:
+def sums(g: Nest) -> tuple[NestFunction, str]:
     reverse = g.pick([False, True])
     return (
         lambda b, x, w: b.np.tanh(b.lax.cumsum(x, reverse=reverse) * w[0]),
@@ -77,19 +77,19 @@ def sums(g: Nest) -> tuple[Fn, str]:
     )
 
 
-def products_so_far(g: Nest) -> tuple[Fn, str]:
+def products_so_far(g: Nest) -> tuple[NestFunction, str]:
     name = g.pick(["cumprod", "cummax", "cummin", "cumlogsumexp"])
     return lambda b, x, w: b.np.sin(getattr(b.lax, name)(x + w)), f"sin({name}(x+w))"
 
 
-def chosen(g: Nest) -> tuple[Fn, str]:
+def choose_values(g: Nest) -> tuple[NestFunction, str]:
     return (
         lambda b, x, w: b.np.where(x > 0.1, b.np.sin(x), w * x),
         "where(x>0.1, sin x, w*x)",
     )
 
 
-def updated(g: Nest) -> tuple[Fn, str]:
+def update_items(g: Nest) -> tuple[NestFunction, str]:
     i = g.pick(range(SIZE))
     return (
         lambda b, x, w: b.np.sin(x).at[i].set(w[i]).at[(i + 1) % SIZE].add(x[i]),
@@ -97,18 +97,18 @@ def updated(g: Nest) -> tuple[Fn, str]:
     )
 
 
-def dotted(g: Nest) -> tuple[Fn, str]:
+def dot_products(g: Nest) -> tuple[NestFunction, str]:
     return (
         lambda b, x, w: b.np.tanh(b.np.outer(x, w) @ b.np.cos(x)),
         "tanh(outer(x,w)@cos(x))",
     )
 
 
-def inner_stop(g: Nest) -> tuple[Fn, str]:
+def stop_inner_gradient(g: Nest) -> tuple[NestFunction, str]:
     return lambda b, x, w: b.lax.stop_gradient(w) * b.np.sin(x), "stop(w)*sin(x)"
 
 
-def windows(g: Nest) -> tuple[Fn, str]:
+def windows(g: Nest) -> tuple[NestFunction, str]:
     name = g.pick(["add", "max"])
     first = 0.0 if name == "add" else -float("inf")
 
@@ -119,7 +119,7 @@ def windows(g: Nest) -> tuple[Fn, str]:
     return run, f"reduce_window({name})(sin(x+w))"
 
 
-def folded(g: Nest) -> tuple[Fn, str]:
+def fold_values(g: Nest) -> tuple[NestFunction, str]:
     def run(b: Any, x: Any, w: Any) -> Any:
         y = b.np.sin(x)
         s = b.lax.reduce(y, b.np.ones((), x.dtype), lambda p, q: p + q + p * q, (0,))
@@ -128,7 +128,7 @@ def folded(g: Nest) -> tuple[Fn, str]:
     return run, "sin(reduce(x)*w)"
 
 
-def solved(g: Nest) -> tuple[Fn, str]:
+def solve_system(g: Nest) -> tuple[NestFunction, str]:
     def run(b: Any, x: Any, w: Any) -> Any:
         scale = b.np.cos(w) + 2
 
@@ -141,20 +141,20 @@ def solved(g: Nest) -> tuple[Fn, str]:
 
 
 LEAVES = [
-    sines, products, logistics, sums, products_so_far, chosen, updated, dotted, inner_stop,
-    windows, folded, solved,
+    sines, products, logistics, sums, products_so_far, choose_values, update_items, dot_products,
+    stop_inner_gradient, windows, fold_values, solve_system,
 ]  # fmt: skip
 
 
 # --- constructs ---
 
 
-def chain(g: Nest, depth: int) -> tuple[Fn, str]:
+def chain(g: Nest, depth: int) -> tuple[NestFunction, str]:
     (f, a), (h, c) = g.inner(depth), g.make(0)
     return lambda b, x, w: h(b, f(b, x, w), x), f"[{a}; {c}]"
 
 
-def branch(g: Nest, depth: int) -> tuple[Fn, str]:
+def branch(g: Nest, depth: int) -> tuple[NestFunction, str]:
     (f, a), (h, c) = g.inner(depth), g.inner(depth)
     t = g.number(-0.5, 0.5)
     closed = g.pick([True, False])
@@ -167,7 +167,7 @@ def branch(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"cond({'closed ' if closed else ''}{t}: {a} | {c})"
 
 
-def three(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_switch(g: Nest, depth: int) -> tuple[NestFunction, str]:
     (f, a), (h, c) = g.inner(depth), g.make(0)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -179,7 +179,7 @@ def three(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"switch({a} | {c} | x*w)"
 
 
-def scan(g: Nest, depth: int) -> tuple[Fn, str]:
+def scan(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     reverse, length = g.pick([True, False]), g.pick([1, 2, 3])
     unroll = g.pick([1, 1, 2, True])
@@ -213,7 +213,7 @@ def scan(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"scan({kind} {length} reverse={reverse} unroll={unroll}: {a})"
 
 
-def loop(g: Nest, depth: int) -> tuple[Fn, str]:
+def loop(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     low, high = g.pick([(0, 2), (1, 4), (-1, 1), (2, 2)])
     return (
@@ -222,7 +222,7 @@ def loop(g: Nest, depth: int) -> tuple[Fn, str]:
     )
 
 
-def rows(g: Nest, depth: int) -> tuple[Fn, str]:
+def rows(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     size = g.pick([None, 1, 2, 3])
 
@@ -233,7 +233,7 @@ def rows(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"map({size}: {a})"
 
 
-def associative(g: Nest, depth: int) -> tuple[Fn, str]:
+def associative(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     reverse = g.pick([True, False])
 
@@ -246,7 +246,7 @@ def associative(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"associative_scan({reverse}: {a})"
 
 
-def mapped(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_vmap(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     kind = g.pick(["both", "x", "w", "last"])
 
@@ -263,17 +263,17 @@ def mapped(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"vmap({kind}: {a})"
 
 
-def jitted(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_jit(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     return lambda b, x, w: b.top.jit(lambda v: f(b, v, w))(x), f"jit({a})"
 
 
-def rematerialised(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_checkpoint(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth, reverse=True)
     return lambda b, x, w: b.top.checkpoint(lambda v: f(b, v, w))(x), f"checkpoint({a})"
 
 
-def tangent(g: Nest, depth: int) -> tuple[Fn, str]:
+def tangent(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -283,7 +283,7 @@ def tangent(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"jvp({a})"
 
 
-def gradient(g: Nest, depth: int) -> tuple[Fn, str]:
+def gradient(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth, reverse=True)
     return (
         lambda b, x, w: b.np.tanh(b.top.grad(lambda v: b.np.sin(f(b, v, w)).sum())(x)),
@@ -291,7 +291,7 @@ def gradient(g: Nest, depth: int) -> tuple[Fn, str]:
     )
 
 
-def pulled(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_vjp(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth, reverse=True)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -302,7 +302,7 @@ def pulled(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"vjp({a})"
 
 
-def pushed(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_jvp(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -312,7 +312,7 @@ def pushed(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"linearize({a})"
 
 
-def ruled(g: Nest, depth: int) -> tuple[Fn, str]:
+def apply_custom_rule(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -331,7 +331,7 @@ def ruled(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"custom_jvp({a})"
 
 
-def repeat(g: Nest, depth: int) -> tuple[Fn, str]:
+def repeat(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
     n = g.pick([0, 1, 3])
 
@@ -343,7 +343,7 @@ def repeat(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"while({n}: {a})"
 
 
-def until(g: Nest, depth: int) -> tuple[Fn, str]:
+def until(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -357,7 +357,7 @@ def until(g: Nest, depth: int) -> tuple[Fn, str]:
     return run, f"until({a})"
 
 
-def counted(g: Nest, depth: int) -> tuple[Fn, str]:
+def loop_with_traced_bound(g: Nest, depth: int) -> tuple[NestFunction, str]:
     f, a = g.inner(depth)
 
     def run(b: Any, x: Any, w: Any) -> Any:
@@ -368,7 +368,8 @@ def counted(g: Nest, depth: int) -> tuple[Fn, str]:
 
 
 BOTH = [
-    chain, branch, three, scan, scan, scan, loop, rows, associative, mapped, mapped, jitted,
-    tangent, gradient, pulled, pushed, rematerialised, ruled,
+    chain, branch, apply_switch, scan, scan, scan, loop, rows, associative, apply_vmap,
+    apply_vmap, apply_jit,
+    tangent, gradient, apply_vjp, apply_jvp, apply_checkpoint, apply_custom_rule,
 ]  # fmt: skip
-FORWARD = [repeat, until, counted]
+FORWARD = [repeat, until, loop_with_traced_bound]

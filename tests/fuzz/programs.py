@@ -24,7 +24,7 @@ from fuzz.tables import (
     I4,
     LARGE,
     MAX_SIZE,
-    RARE,
+    RARE_DTYPES,
     REDUCE,
     SHAPES,
     WILD,
@@ -35,7 +35,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.op import OPS
 
 
-class Seeded:
+class SeededChoices:
     """Choices by a seeded generator."""
 
     def __init__(self, seed):
@@ -45,7 +45,7 @@ class Seeded:
         return self.random.randint(low, high)
 
 
-class Drawn:
+class HypothesisChoices:
     """Choices drawn by hypothesis, which shrinks them."""
 
     def __init__(self, draw, strategies):
@@ -94,7 +94,7 @@ class Program:
         return "\n".join(lines)
 
 
-class _Maker:
+class _ProgramGenerator:
     def __init__(self, source, exact, large):
         self.source = source
         self.shapes = LARGE if large else SHAPES
@@ -113,7 +113,7 @@ class _Maker:
         return self.source.integer(0, of - 1) == of - 1
 
     def dtype(self):
-        return self.pick(DTYPES) or self.pick(RARE)
+        return self.pick(DTYPES) or self.pick(RARE_DTYPES)
 
     def value(self, test=lambda a: True):
         """An existing value, later ones more often."""
@@ -493,8 +493,8 @@ class _Maker:
         return p
 
 
-def make(source, exact=True, length=10, large=False):
+def make_program(source, exact=True, length=10, large=False):
     """Return a random program. With large arrays, its kernels have several blocks, chunks and
     tiles.
     """
-    return _Maker(source, exact, large).run(length)
+    return _ProgramGenerator(source, exact, large).run(length)

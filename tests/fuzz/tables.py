@@ -3,7 +3,7 @@
 import numpy as np
 
 F4, F8, I4, U1, B1, C8 = (np.dtype(t) for t in ("f4", "f8", "i4", "u1", "?", "c8"))
-RARE = [np.dtype(t) for t in ("i1", "i2", "i8", "u2", "u4", "u8", "c16", "f2")]
+RARE_DTYPES = [np.dtype(t) for t in ("i1", "i2", "i8", "u2", "u4", "u8", "c16", "f2")]
 DTYPES = [F4, F4, F4, F8, I4, I4, U1, B1, C8, None]  # None: one of the rare ones
 SHAPES = [
     (), (1,), (5,), (12,), (3, 4), (1, 4), (3, 1), (1, 1), (2, 3, 4), (2, 1, 3), (4, 4), (6, 2),

@@ -23,7 +23,7 @@ OURS = Library(accnp, accnp.numpy)
 THEIRS = Library(jax, jax.numpy)
 
 
-def everything(b, nest):
+def with_derivatives(b, nest):
     """Return a program's values and derivatives."""
 
     def f(x, w):
@@ -51,8 +51,8 @@ def test_nests(seed, depth, reverse):
     nest = Nest(seed, depth, reverse)
     with jax.enable_x64(True), accnp.enable_x64(True):
         x, w = rng.normal(size=SIZE), rng.normal(size=SIZE)
-        expected = jax.tree.leaves(jax.jit(everything(THEIRS, nest))(x, w))
-        run = everything(OURS, nest)
+        expected = jax.tree.leaves(jax.jit(with_derivatives(THEIRS, nest))(x, w))
+        run = with_derivatives(OURS, nest)
         if seed % 4:
             run = accnp.jit(run)  # else by values, one construct after another
         actual = accnp.tree.leaves(run(accnp.numpy.asarray(x), accnp.numpy.asarray(w)))

@@ -9,8 +9,8 @@ import random
 
 import numpy as np
 import pytest
-from fuzz import ways
-from fuzz.programs import Drawn, Seeded, make
+from fuzz import executors
+from fuzz.programs import HypothesisChoices, SeededChoices, make_program
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,11 @@ from accnp.compiler.specs import blocked_reductions, chunks, columns, short_axes
 from accnp.engine import execute, steps, table
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+SUPPRESSED_CHECKS = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,7 @@ def small_blocks():
 
 
 @pytest.fixture(scope="module")
-def shaken():
+def random_fusion_limits():
     """Return a function that sets the limits of fusion at random. Kernels must be correct for all
     limits.
     """
@@ -77,8 +81,8 @@ def check_source(p, seed=0):
     """Compare the generated source, run as plain Python with bounds checks and chunks in any order,
     with NumPy.
     """
-    expected = ways.by_numpy(p)
-    for i, actual in zip(p.outputs, ways.by_plain(p, seed), strict=True):
+    expected = executors.run_by_numpy(p)
+    for i, actual in zip(p.outputs, executors.run_as_plain_python(p, seed), strict=True):
         np.testing.assert_array_equal(actual, expected[i], err_msg=f"v{i} of {p!r}", strict=True)
 
 
@@ -86,18 +90,18 @@ def check_runs(p):
     """Fused or not, traced or not, results are bitwise the same; exact programs also match
     NumPy.
     """
-    expected = ways.by_step(p)
+    expected = executors.run_step_by_step(p)
     if p.exact:
-        for i, (a, b) in enumerate(zip(ways.by_numpy(p), expected, strict=True)):
-            assert ways.same_values(a, b), f"NumPy has {a}, op by op {b}, for v{i} of {p!r}"
-    outputs, held_values = ways.by_eager(p)
+        for i, (a, b) in enumerate(zip(executors.run_by_numpy(p), expected, strict=True)):
+            assert executors.same_values(a, b), f"NumPy has {a}, op by op {b}, for v{i} of {p!r}"
+    outputs, held_values = executors.run_eagerly(p)
     for way, places, values in (
         ("eager", p.outputs, outputs),
         ("held", p.held, held_values),
-        ("jit", p.outputs, ways.by_jit(p)),
+        ("jit", p.outputs, executors.run_jitted(p)),
     ):
         for i, actual in zip(places, values, strict=True):
-            assert ways.same_bits(expected[i], actual), (
+            assert executors.same_bits(expected[i], actual), (
                 f"{way}: {actual}, op by op {expected[i]}, for v{i} of {p!r}"
             )
 
@@ -105,39 +109,41 @@ def check_runs(p):
 @pytest.mark.usefixtures("small_blocks")
 class TestSource:
     @given(data=st.data())
-    @settings(max_examples=150 * SCALE, deadline=None, suppress_health_check=QUIET)
+    @settings(max_examples=150 * SCALE, deadline=None, suppress_health_check=SUPPRESSED_CHECKS)
     def test_drawn(self, data):
-        check_source(make(Drawn(data.draw, st)))
+        check_source(make_program(HypothesisChoices(data.draw, st)))
 
     def test_short(self):
         for seed in range(400 * SCALE):
-            check_source(make(Seeded(seed)), seed)
+            check_source(make_program(SeededChoices(seed)), seed)
 
-    def test_long(self, shaken):
+    def test_long(self, random_fusion_limits):
         for seed in range(200 * SCALE):
-            shaken(seed)
-            check_source(make(Seeded(seed), length=30), seed)
+            random_fusion_limits(seed)
+            check_source(make_program(SeededChoices(seed), length=30), seed)
 
 
 class TestRuns:
     @given(data=st.data())
-    @settings(max_examples=20 * SCALE, deadline=None, suppress_health_check=QUIET)
+    @settings(max_examples=20 * SCALE, deadline=None, suppress_health_check=SUPPRESSED_CHECKS)
     def test_drawn(self, data):
-        check_runs(make(Drawn(data.draw, st), length=6))
+        check_runs(make_program(HypothesisChoices(data.draw, st), length=6))
 
     def test_exact(self):
         for seed in range(30 * SCALE):
-            check_runs(make(Seeded(seed)))
+            check_runs(make_program(SeededChoices(seed)))
 
     def test_inexact(self):
         for seed in range(20 * SCALE):
-            check_runs(make(Seeded(seed), exact=False))
+            check_runs(make_program(SeededChoices(seed), exact=False))
 
     def test_large(self):
         for seed in range(6 * SCALE):
-            check_runs(make(Seeded(seed), exact=bool(seed % 2), length=6, large=True))
+            check_runs(
+                make_program(SeededChoices(seed), exact=bool(seed % 2), length=6, large=True)
+            )
 
     @pytest.mark.usefixtures("many_threads")
     def test_on_several_threads(self):
         for seed in range(1000, 1000 + 12 * SCALE):
-            check_runs(make(Seeded(seed), length=8, large=seed % 2 == 0))
+            check_runs(make_program(SeededChoices(seed), length=8, large=seed % 2 == 0))

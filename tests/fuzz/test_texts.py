@@ -15,7 +15,7 @@ SEEDS = range(40)
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
 
 
-def evaluated(library, texts, operands):
+def evaluate_texts(library, texts, operands):
     """Return the leaves of each text and their weak flags, or the class of the error."""
     jnp = library.numpy
     scope = {"jax": library, "lax": library.lax, "jnp": jnp, "np": np, **operands}
@@ -32,11 +32,11 @@ def evaluated(library, texts, operands):
 
 
 @pytest.fixture(scope="module")
-def answers():
+def jax_results():
     texts, weak = [Texts(seed, 3).text for seed in SEEDS], []
 
     def run():
-        results, weak_types = evaluated(jax, texts, arrays())
+        results, weak_types = evaluate_texts(jax, texts, arrays())
         weak.extend(weak_types)
         return results
 
@@ -46,10 +46,10 @@ def answers():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_texts(seed, answers):
-    text, weak, expected = answers[seed]
+def test_texts(seed, jax_results):
+    text, weak, expected = jax_results[seed]
     with accnp.enable_x64(True):
-        (actual,), (weak_types,) = evaluated(accnp, [text], arrays())
+        (actual,), (weak_types,) = evaluate_texts(accnp, [text], arrays())
         actual = [np.asarray(x) for x in actual]
     assert weak_types == weak, text
     for a, b in zip(actual, expected, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from fuzz import ways
+from fuzz import executors
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -124,14 +124,16 @@ def native(plan, operands):
     buffers = [pool.copy_in(g.base) for g in operands]
     outs = execute.run(plan, [*buffers, *plan.constants])
     for b, g in zip(buffers, operands, strict=True):
-        assert ways.same_bits(b.view(g.base.shape, g.base.dtype), g.base), "an operand was changed"
+        assert executors.same_bits(b.view(g.base.shape, g.base.dtype), g.base), (
+            "an operand was changed"
+        )
     return [b.view(a.shape, a.dtype) for b, a in zip(outs, plan.out_avals, strict=True)]
 
 
 def plainly(plan, operands):
     """Return the results of the kernel sources run as plain Python with bounds checks."""
-    leaves = [ways.as_bytes(g.base) for g in operands]
-    outs = ways.run_plan_plainly(plan, leaves)
+    leaves = [executors.as_bytes(g.base) for g in operands]
+    outs = executors.run_plan_as_plain_python(plan, leaves)
     outputs = []
     for (data, seen), aval in zip(outs, plan.out_avals, strict=True):
         assert seen[: aval.nbytes].all(), "an output element was never written"
@@ -142,13 +144,13 @@ def plainly(plan, operands):
 def near(a, b):
     """Compare up to the rounding of complex products, in which NumPy may use FMA."""
     if a.dtype.kind != "c":
-        return ways.same_bits(a, b)
+        return executors.same_bits(a, b)
     eps = float(np.finfo(a.dtype).eps)
     gap = np.abs(a - b) <= 64 * eps * np.abs(b)
     return bool((gap | ~(np.isfinite(a) & np.isfinite(b))).all())
 
 
-def check(op, operands, params, same=ways.same_bits, kernels=True):
+def check(op, operands, params, same=executors.same_bits, kernels=True):
     """Check that compiled kernel, plain Python and reference agree, and that the op is
     one kernel."""
     plan = planned(op, operands, params)

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from fuzz.ways import same_values
+from fuzz.executors import same_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, INDEX, Given, begun, check, filled, many, near, shown

@@ -6,7 +6,7 @@ layout, and with NumPy up to rounding.
 
 import numpy as np
 import pytest
-from fuzz.ways import same_values
+from fuzz.executors import same_values
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, Given, check, filled, many, near, shown

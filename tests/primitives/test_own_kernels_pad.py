@@ -5,7 +5,7 @@ them are native.
 """
 
 import numpy as np
-from fuzz.ways import same_values
+from fuzz.executors import same_values
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, Given, check, filled, many, shown

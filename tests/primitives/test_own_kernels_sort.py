@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fuzz.ways import same_bits
+from fuzz.executors import same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown

@@ -36,10 +36,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join([*sys.path[:2], os.environ.get("PYTHONPATH", "")])
 
-from sweep import ours, theirs  # noqa: E402
-from sweep.calls import Call, drawn, names  # noqa: E402
-from sweep.verdict import Difference, compared, differences  # noqa: E402
-from sweep.ways import WAYS  # noqa: E402
+from sweep import accnp_results, jax_results  # noqa: E402
+from sweep.calls import Call, draw_call, shuffled_names  # noqa: E402
+from sweep.execution_modes import MODES  # noqa: E402
+from sweep.result_comparison import Difference, compared_modes, find_differences  # noqa: E402
 from sweep.worker import Ended, Worker  # noqa: E402
 
 BATCH = 6  # calls in one program of JAX
@@ -50,8 +50,8 @@ OFTEN = 3  # printed differences of one kind per name
 class Sweep:
     """The settings of a sweep, and the differences that it has reported."""
 
-    def __init__(self, ways: Sequence[str], alone: bool) -> None:
-        self.ways, self.alone = ways, alone
+    def __init__(self, modes: Sequence[str], alone: bool) -> None:
+        self.modes, self.alone = modes, alone
         self.jax, self.accnp = Worker("jax", 3 * SLOW), Worker("accnp", SLOW)
         self.counts: Counter[str] = Counter()
         self.differences: Counter[tuple[str, str, str]] = Counter()
@@ -61,7 +61,7 @@ class Sweep:
         if self.alone:
             return [None] * len(calls)
         try:
-            return self.jax.ask(theirs.answers, calls, self.ways)
+            return self.jax.ask(jax_results.compute_records, calls, self.modes)
         except Ended:
             if len(calls) == 1:
                 return [{}]
@@ -73,9 +73,9 @@ class Sweep:
             self.counts["jax refuses"] += 1
             return
         try:
-            mine = self.accnp.ask(ours.answer, call, record, self.ways)
-            different = differences(call, record, mine)
-            self.counts.update(compared(call, record, mine))
+            mine = self.accnp.ask(accnp_results.compute_record, call, record, self.modes)
+            different = find_differences(call, record, mine)
+            self.counts.update(compared_modes(call, record, mine))
         except Ended as error:
             different = [Difference("value", "crash", str(error))]
         except Exception as error:  # report it and continue: the comparison is wrong
@@ -84,12 +84,12 @@ class Sweep:
             self.report(call, difference)
 
     def report(self, call: Call, difference: Difference) -> None:
-        kind = (call.name, difference.way, difference.what)
+        kind = (call.name, difference.mode, difference.what)
         self.differences[kind] += 1
         if self.differences[kind] <= OFTEN:
             wide = f"{call.seed}{', 64-bit types' if call.wide else ''}"
-            print(f"=== {difference.way}, {difference.what}: {call.name}, seed {wide}", flush=True)
-            print(f"{call.expression(difference.way)}\n    {difference.how[:700]}", flush=True)
+            print(f"=== {difference.mode}, {difference.what}: {call.name}, seed {wide}", flush=True)
+            print(f"{call.expression(difference.mode)}\n    {difference.how[:700]}", flush=True)
 
     def run(self, batches: Iterator[list[Call]], going: Callable[[], bool]) -> None:
         """Compare calls until `going` returns False. A thread runs JAX a few batches ahead."""
@@ -114,8 +114,8 @@ class Sweep:
 
     def summary(self) -> str:
         kinds: Counter[str] = Counter()
-        for (_, way, what), n in self.differences.items():
-            kinds[f"{way}, {what}"] += n
+        for (_, mode, what), n in self.differences.items():
+            kinds[f"{mode}, {what}"] += n
         texts = (", ".join(f"{n} {k}" for k, n in c.most_common()) for c in (self.counts, kinds))
         return "; differences: ".join(text or "none" for text in texts)
 
@@ -127,7 +127,7 @@ def batches(
     seeds = range(first, first + (count or 1 << 40))
     for at in range(0, len(seeds), BATCH):
         some = seeds[at : at + BATCH]
-        yield [drawn(seed, wide or at // BATCH % 2 == 1, among) for seed in some]
+        yield [draw_call(seed, wide or at // BATCH % 2 == 1, among) for seed in some]
 
 
 def main(args: list[str] | None = None) -> int:
@@ -136,12 +136,12 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000 * 1000)
     parser.add_argument("--calls", type=int)
     parser.add_argument("--names", default="*")
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--ways", default=",".join(MODES))
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--alone", action="store_true")
     options = parser.parse_args(args)
     patterns = options.names.split(",")
-    among = [n for n in names() if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+    among = [n for n in shuffled_names() if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
     print(f"{len(among)} names, seeds from {options.seed}", flush=True)
     end = time.monotonic() + options.seconds
     sweep = Sweep(options.ways.split(","), options.alone)

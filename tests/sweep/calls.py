@@ -25,13 +25,13 @@ from api.recipes import (
     recipes,
 )
 from api.test_names import NAMES, parse_signature
-from sweep.oddities import POOL, otherwise
-from sweep.operands import NARROW, WIDE, Sizes, operand
+from sweep.operands import NARROW, WIDE, Sizes, draw_operand
+from sweep.unusual_arguments import UNUSUAL_VALUES, respell_literal
 
 import accnp
 
 # What is undefined, new in each process, or about the machine.
-LEFT_OUT = {
+EXCLUDED_NAMES = {
     "Array.addressable_data", "Array.block_until_ready", "Array.clone", "Array.copy_to_host_async",
     "Array.delete", "Array.is_deleted", "Array.is_ready", "Array.on_device_size_in_bytes",
     "Array.platform", "lax.empty", "numpy.empty", "numpy.empty_like", "numpy.array_repr",
@@ -68,16 +68,16 @@ class Call:
     def traced(self) -> list[str]:
         return [letter for letter, _, traced in self.given if traced]
 
-    def expression(self, way: str = "value") -> str:
+    def expression(self, mode: str = "value") -> str:
         """Return the call as users would write it."""
         texts = {k: text for k, text, _ in self.given}
-        if way == "value":
-            return _called(self.name, self.arguments, texts)
+        if mode == "value":
+            return _build_call(self.name, self.arguments, texts)
         rest = {k: text for k, text in texts.items() if k not in self.traced}
-        inner = _called(self.name, self.arguments, rest)
+        inner = _build_call(self.name, self.arguments, rest)
         letters = ", ".join(self.traced)
         values = ", ".join(texts[k] for k in self.traced)
-        return f"{way}(lambda {letters}: {inner}, {values})"
+        return f"{mode}(lambda {letters}: {inner}, {values})"
 
 
 class _Operands(ast.NodeTransformer):
@@ -91,7 +91,7 @@ class _Operands(ast.NodeTransformer):
         return node if text is None else ast.parse(text, mode="eval").body
 
 
-def _called(name: str, arguments: str, texts: Mapping[str, str]) -> str:
+def _build_call(name: str, arguments: str, texts: Mapping[str, str]) -> str:
     call = ast.parse(f"f({arguments})", mode="eval").body
     assert isinstance(call, ast.Call)
     space, _, last = name.rpartition(".")
@@ -110,36 +110,36 @@ def _called(name: str, arguments: str, texts: Mapping[str, str]) -> str:
 
 
 @cache
-def names() -> Sequence[str]:
+def shuffled_names() -> Sequence[str]:
     """Return all functions with recipes, in a shuffled order."""
-    shuffled = sorted(set(recipes()) - LEFT_OUT)
+    shuffled = sorted(set(recipes()) - EXCLUDED_NAMES)
     random.Random(0).shuffle(shuffled)
     return shuffled
 
 
-def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
+def draw_call(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
     """Return the call of a seed. Consecutive seeds go through all functions."""
     r = random.Random(seed)
-    chosen = among or names()
+    chosen = among or shuffled_names()
     name = chosen[seed % len(chosen)]
     text, choices, _ = r.choice(recipes()[name])
-    arguments = _split(text)
-    more = _further(r, name, text, choices, {k for k, _ in arguments})
-    arguments = [(k, _odd(r, t, 0.1)) for k, t in arguments] + more
+    arguments = _split_arguments(text)
+    more = _draw_optional_parameters(r, name, text, choices, {k for k, _ in arguments})
+    arguments = [(k, _maybe_respell(r, t, 0.1)) for k, t in arguments] + more
     text = ", ".join(t if k is None else f"{k}={t}" for k, t in arguments)
     sizes, dtype = Sizes(r), r.choice(WIDE if wide else NARROW)
-    operands = tuple((k, *operand(k, sizes, dtype, wide)) for k in operand_letters(text))
+    operands = tuple((k, *draw_operand(k, sizes, dtype, wide)) for k in operand_letters(text))
     return Call(name, text, operands, wide, seed)
 
 
-def _split(text: str) -> list[tuple[str | None, str]]:
+def _split_arguments(text: str) -> list[tuple[str | None, str]]:
     call = ast.parse(f"f({text})", mode="eval").body
     assert isinstance(call, ast.Call)
     placed: list[tuple[str | None, str]] = [(None, ast.unparse(x)) for x in call.args]
     return placed + [(k.arg, ast.unparse(k.value)) for k in call.keywords]
 
 
-def _further(
+def _draw_optional_parameters(
     r: random.Random, name: str, text: str, choices: dict[str, list[str]], named: set[str | None]
 ) -> list[tuple[str | None, str]]:
     """Return optional parameters, with values of the recipe or others."""
@@ -158,14 +158,14 @@ def _further(
             for t in table.get(p, "").split(" / ")
         ]
         default = parse_signature(NAMES[name][1]).get(p, ("", None))[1]
-        texts = [t for t in usual if t] or otherwise(str(default))
-        if p in POOL and r.random() < 0.35:
-            texts = POOL[p]
+        texts = [t for t in usual if t] or respell_literal(str(default))
+        if p in UNUSUAL_VALUES and r.random() < 0.35:
+            texts = UNUSUAL_VALUES[p]
         if texts:
-            arguments.append((p, _odd(r, r.choice(texts), 0.15)))
+            arguments.append((p, _maybe_respell(r, r.choice(texts), 0.15)))
     return arguments
 
 
-def _odd(r: random.Random, text: str, chance: float) -> str:
-    others = otherwise(text) if r.random() < chance else []
+def _maybe_respell(r: random.Random, text: str, chance: float) -> str:
+    others = respell_literal(text) if r.random() < chance else []
     return r.choice(others) if others else text

@@ -32,14 +32,14 @@ NARROW = (
 WIDE = (*NARROW, *("int64", "uint64", "float64", "float64", "complex128") * 2)
 
 # Shapes on both sides of what kernels, chunks and vectors count to; those drawn more often first.
-GRIDS = (
+GRID_CHOICES = (
     *((67,), (17, 33), (5, 7, 19), (1025,), (3, 1, 257), (130, 5), (2, 3), (9,)) * 3,
     *((1, 300), (2049,), (500, 30, 1), (), (1,)) * 2,
     (0,), (3, 0, 2), (1, 1), (1, 40, 1, 9), (2, 1100), (40001,), (16385, 2), (2, 3, 4, 5),
     (33, 1, 1, 17), (1, 70001),
 )  # fmt: skip
-LENGTHS = (1, 2, 5, 9, 17, 33, 40, 65)
-FEW = (1, 3, 5, 16, 31)
+AXIS_LENGTHS = (1, 2, 5, 9, 17, 33, 40, 65)
+SQUARE_SIZES = (1, 3, 5, 16, 31)
 
 
 class Sizes:
@@ -49,7 +49,11 @@ class Sizes:
         self.r = r
         self.small = r.choice(["base", "base", "cube", "point", "empty", "line"])
         self.recipe = r.random() < 0.25  # the recipe's own sizes, which all arguments fit
-        self.grid, self.n, self.m = r.choice(GRIDS), r.choice(LENGTHS), r.choice(FEW)
+        self.grid, self.n, self.m = (
+            r.choice(GRID_CHOICES),
+            r.choice(AXIS_LENGTHS),
+            r.choice(SQUARE_SIZES),
+        )
         self.stack = (r.choice([0, 2, 3]),) if r.random() < 0.06 else ()
 
     def of(self, space: Any) -> tuple[int, ...]:
@@ -76,7 +80,7 @@ class Sizes:
         return ()
 
 
-def key(r: random.Random) -> tuple[str, bool]:
+def draw_key(r: random.Random) -> tuple[str, bool]:
     """Return a random key, typed or raw."""
     seed = r.randrange(99)
     texts = (
@@ -89,12 +93,12 @@ def key(r: random.Random) -> tuple[str, bool]:
     return r.choice(texts), True
 
 
-def operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, bool]:
+def draw_operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, bool]:
     """Return an operand of a call whose operands mostly have the same dtype."""
     r = sizes.r
     contents, space = OPERAND_LETTERS[letter]
     if contents == KEY:
-        return key(r)
+        return draw_key(r)
     shape = sizes.of(space)
     if r.random() < 0.2:
         dtype = r.choice(WIDE if wide else NARROW)
@@ -102,10 +106,10 @@ def operand(letter: str, sizes: Sizes, dtype: str, wide: bool) -> tuple[str, boo
         dtype = "bool"
     if contents == INTEGER and r.random() < 0.9 and "int" not in dtype:
         dtype = r.choice([*INTEGERS, *["int64"] * wide])
-    return laid(r, numbers(r, contents, dtype, shape), shape)
+    return draw_layout(r, draw_numbers(r, contents, dtype, shape), shape)
 
 
-def laid(r: random.Random, text: str, shape: tuple[int, ...]) -> tuple[str, bool]:
+def draw_layout(r: random.Random, text: str, shape: tuple[int, ...]) -> tuple[str, bool]:
     """Return an array, a view of an array, a scalar or a list."""
     chance, size = r.random(), int(np.prod(shape, dtype=np.int64))
     if chance < 0.66 or not size:
@@ -129,7 +133,7 @@ def laid(r: random.Random, text: str, shape: tuple[int, ...]) -> tuple[str, bool
     return f"jnp.repeat(jnp.asarray({text}), 2, -1)[..., ::2]", True
 
 
-def numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...]) -> str:
+def draw_numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...]) -> str:
     """Return numbers of a dtype that are multiples of 1/8, which all floating dtypes represent.
 
     Some arrays have special values instead: limits of the dtype, zeros of both signs, infinities
@@ -148,7 +152,7 @@ def numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...])
         and contents in (ANY_NUMBER, INTEGER, POSITIVE, UNIT_INTERVAL)
         and r.random() < 0.15
     ):
-        return f"{drawn}.choice({_special(r, contents, dtype)}, {shape})"
+        return f"{drawn}.choice({_special_values(r, contents, dtype)}, {shape})"
     low, high = {POSITIVE: (1, 38), UNIT_INTERVAL: (-7, 8)}.get(contents, (-36, 37))
     if kind == "c":
         return f"({drawn}.integers({low}, {high}, {(*shape, 2)}) @ [.125, .125j]).astype('{dtype}')"
@@ -158,7 +162,7 @@ def numbers(r: random.Random, contents: str, dtype: str, shape: tuple[int, ...])
     return f"({drawn}.integers({low}, {high}, {shape}) / 8).astype('{dtype}')"
 
 
-def _special(r: random.Random, contents: str, dtype: str) -> str:
+def _special_values(r: random.Random, contents: str, dtype: str) -> str:
     if "int" in dtype:
         info = np.iinfo(dtype)
         ends = [info.min, info.min + 1, 0, 1, 2, info.max - 1, info.max]

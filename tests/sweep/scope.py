@@ -11,7 +11,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from sweep.ways import Ways  # noqa: E402
+from sweep.execution_modes import ModeRunner  # noqa: E402
 
 import accnp as jax  # noqa: E402
 import accnp.numpy as jnp  # noqa: E402
@@ -20,32 +20,32 @@ from accnp import lax, nn  # noqa: E402
 __all__ = [
     "grad", "hvp", "jax", "jit", "jnp", "jvp", "lax", "nn", "np", "ranks", "strict", "vmap",
 ]  # fmt: skip
-_ways = Ways(jax)
+_runner = ModeRunner(jax)
 
 
 def jit(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.jit(f, xs)
+    return _runner.jit(f, xs)
 
 
 def vmap(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.vmap(f, xs)
+    return _runner.vmap(f, xs)
 
 
 def grad(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.grad(f, xs)
+    return _runner.grad(f, xs)
 
 
 def jvp(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.jvp(f, xs)
+    return _runner.jvp(f, xs)
 
 
 def hvp(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.hvp(f, xs)
+    return _runner.hvp(f, xs)
 
 
 def ranks(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.ranks(f, xs)
+    return _runner.ranks(f, xs)
 
 
 def strict(f: Callable[..., Any], *xs: Any) -> Any:
-    return _ways.strict(f, xs)
+    return _runner.strict(f, xs)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from compiler.library.support import token
-from fuzz import ways
+from fuzz import executors
 
 from accnp.compiler import kernel_cache
 from accnp.compiler.ir_tools import python_gemm
@@ -102,7 +102,7 @@ def test_products_of_short_integers():
     """Sums wrap around; the second operand in rows or in columns of pairs."""
     rng = np.random.default_rng(0)
     kernel = caller("gemm_i2")
-    scope = dict(ways.NAMESPACE)
+    scope = dict(executors.NAMESPACE)
     exec(library.source("gemm_i2", python_gemm.VECTOR_BYTES), scope)
     for m, n, k in ((1, 1, 1), (3, 35, 2), (9, 18, 7), (40, 33, 1030), (2, 5, 0), (65, 3, 40)):
         a, b = (rng.integers(-(2**15), 2**15, s, "i2") for s in ((m, k), (n, k)))
@@ -272,7 +272,7 @@ def test_library_source_runs_as_plain_python(dtype):
     """Bounds are checked, and that nothing is read before it is written."""
     rng = np.random.default_rng(4)
     name = f"gemm_{token(np.dtype(dtype))}"
-    scope = dict(ways.NAMESPACE)
+    scope = dict(executors.NAMESPACE)
     exec(library.source(name, python_gemm.VECTOR_BYTES), scope)
     real = library.SIGNATURES[name][3][:-1]
     for m, n, k in (
@@ -307,7 +307,7 @@ def test_library_source_runs_as_plain_python(dtype):
 def test_vector_product_source_runs_as_plain_python(dtype):
     rng = np.random.default_rng(6)
     name = f"gemv_{dtype}"
-    scope = dict(ways.NAMESPACE)
+    scope = dict(executors.NAMESPACE)
     exec(library.source(name, python_gemm.VECTOR_BYTES), scope)
     for n, k in ((1, 1), (9, 20), (3, 0), (1030, 3), (2, 140)):
         x, b = numbers(rng, k, dtype), numbers(rng, (k, n), dtype)
@@ -317,13 +317,13 @@ def test_vector_product_source_runs_as_plain_python(dtype):
             out = pointer(np.empty(n, dtype), dtype, False)
             arguments = pointer(x, dtype), 1, pointer(values, dtype), *steps, out
             scope[name](0, 1, n, k, *arguments, 0)
-            same = ways.same_values if dtype == "f4" else np.allclose
+            same = executors.same_values if dtype == "f4" else np.allclose
             assert same(out.data, expected)
 
 
 def pointer(x, real, written=True):
     data = np.ascontiguousarray(x).reshape(-1).view(real)
-    return ways.Pointer(data, 0, np.full(len(data), written))
+    return executors.CheckedPointer(data, 0, np.full(len(data), written))
 
 
 def test_a_new_process_loads_caller_and_library_from_disk(tmp_path):

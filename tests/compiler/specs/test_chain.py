@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from compiler.fusion.support import plan_of
 from compiler.specs.test_sources import _constants
-from fuzz.ways import as_bytes, run_plan_plainly
+from fuzz.executors import as_bytes, run_plan_as_plain_python
 
 import accnp
 import accnp.numpy as jnp
@@ -151,7 +151,7 @@ def test_bands_source_runs_as_plain_python():
 
     f = CHAINS["rows, then columns"]
     plan = plan_of(f, x)
-    ((data, seen),) = run_plan_plainly(plan, [as_bytes(x), *_constants(f, x)])
+    ((data, seen),) = run_plan_as_plain_python(plan, [as_bytes(x), *_constants(f, x)])
     n = 26 * 16 * 4
     assert seen[:n].all()
     np.testing.assert_allclose(

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from compiler.fusion.support import plan_of
-from fuzz.ways import as_bytes, run_plan_plainly
+from fuzz.executors import as_bytes, run_plan_as_plain_python
 
 import accnp as jnp
 from accnp import engine
@@ -59,7 +59,7 @@ def test_source_runs_as_plain_python(name):
     f, ref = PROGRAMS[name]
     x = example(7, 9)
     plan = plan_of(f, x)
-    ((data, _),) = run_plan_plainly(plan, [as_bytes(x), *_constants(f, x)])
+    ((data, _),) = run_plan_as_plain_python(plan, [as_bytes(x), *_constants(f, x)])
     expected = np.asarray(ref(x))
     np.testing.assert_allclose(
         data.view(expected.dtype).reshape(expected.shape), expected, rtol=1e-5
@@ -77,7 +77,7 @@ def test_sums_of_a_few_columns(f, ref):
         return f(x).sum(1) * 2
 
     x = example(35, 3).reshape(5, 7, 3)
-    ((data, _),) = run_plan_plainly(plan_of(twice, x), [as_bytes(x), *_constants(twice, x)])
+    ((data, _),) = run_plan_as_plain_python(plan_of(twice, x), [as_bytes(x), *_constants(twice, x)])
     expected = ref(x).sum(1) * 2
     np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), expected, rtol=1e-6, atol=1e-6)
 
@@ -130,5 +130,5 @@ def test_a_sum_that_its_condition_makes_zero_is_left_out(shape, axis):
     for top in (1e-6, 30):
         x[(0,) * x.ndim] = top
         buffers = [as_bytes(x), *_constants(f, x)]
-        ((data, _),) = run_plan_plainly(plan_of(f, x), buffers)
+        ((data, _),) = run_plan_as_plain_python(plan_of(f, x), buffers)
         np.testing.assert_allclose(data.view(np.float32), np.asarray(f(x)).ravel(), rtol=1e-6)

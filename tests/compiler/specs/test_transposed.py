@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from compiler.fusion.support import plan_of
 from compiler.library.support import run
-from fuzz.ways import as_bytes, run_plan_plainly
+from fuzz.executors import as_bytes, run_plan_as_plain_python
 
 import accnp
 import accnp.numpy as jnp
@@ -59,7 +59,7 @@ def test_maps_of_transposed_operands(name):
 
 def test_a_map_in_tiles_runs_as_plain_python():
     x = numbers((40, 270)) / 50
-    ((data, _),) = run_plan_plainly(plan_of(lambda x: x.T + jnp.exp(x.T), x), [as_bytes(x)])
+    ((data, _),) = run_plan_as_plain_python(plan_of(lambda x: x.T + jnp.exp(x.T), x), [as_bytes(x)])
     exp = np.exp(x.T.astype(np.float64)).astype(np.float32)  # plain functions compute in double
     np.testing.assert_allclose(data.view(np.float32).reshape(270, 40), x.T + exp, rtol=1e-5)
 
@@ -151,7 +151,7 @@ def test_a_column_that_is_computed_along_memory_runs_as_plain_python():
     x = numbers((20, 30)) / 50
     plan = plan_of(lambda x: (jnp.sum(x.T, 0), jnp.max(jnp.exp(x.T), 0)), x)
     assert "columns_sum" in "".join(s.text.source for s in plan.steps)
-    (total, _), (most, _) = run_plan_plainly(plan, [as_bytes(x)])
+    (total, _), (most, _) = run_plan_as_plain_python(plan, [as_bytes(x)])
     np.testing.assert_allclose(total.view(np.float32), x.sum(1), rtol=1e-4)
     np.testing.assert_allclose(most.view(np.float32), np.exp(x).max(1), rtol=1e-5)
 

@@ -32,12 +32,12 @@ def with_literals(p, arrays):
     return [literal_node(x) if isinstance(x, tuple) else next(rest) for x in p.leaves]
 
 
-def one(step, values):
+def record_step(step, values):
     node = record(OPS[step.op], tuple([values[i] for i in step.inputs]), step.params)
     return list(items(node)) if isinstance(node.aval, tuple) else [node]
 
 
-def recorded(p, nodes, looked=()):
+def record_steps(p, nodes, looked=()):
     """Record all steps and return the nodes of all values. Some steps may run in a jitted
     function.
     """
@@ -46,37 +46,37 @@ def recorded(p, nodes, looked=()):
     k = 0
     while k < len(p.steps):
         if k == a and b > a:
-            values += called(p, values, a, b)
+            values += record_in_jit(p, values, a, b)
             k = b
         else:
-            values += one(p.steps[k], values)
+            values += record_step(p.steps[k], values)
             k += 1
         if k - 1 in looked:
             engine.array_of(values[-1])
     return values
 
 
-def called(p, values, a, b):
+def record_in_jit(p, values, a, b):
     count = len(values)
 
     def inner(*xs):
         inside = [x._node for x in xs]
         for step in p.steps[a:b]:
-            inside += one(step, inside)
+            inside += record_step(step, inside)
         return tuple(wrap(x) for x in inside[count:])
 
     return [x._node for x in jit(inner)(*[wrap(x) for x in values])]
 
 
-def by_numpy(p):
+def run_by_numpy(p):
     """Compute all values by the reference functions."""
     values = [np.asarray(x[1]).astype(x[2]) if isinstance(x, tuple) else x for x in p.leaves]
     for s in p.steps:
-        values += reference(s, [values[i] for i in s.inputs])
+        values += run_reference(s, [values[i] for i in s.inputs])
     return values
 
 
-def reference(step, arrays):
+def run_reference(step, arrays):
     op = OPS[step.op]
     aval = op.infer(*[_aval(x) for x in arrays], **step.params)
     with np.errstate(all="ignore"):
@@ -94,9 +94,11 @@ def _aval(x):
     return make_aval(x.shape, x.dtype)
 
 
-def by_eager(p):
+def run_eagerly(p):
     """Compute the outputs lazily. Values that are not referenced may be fused."""
-    values = recorded(p, with_literals(p, [from_numpy(x)._node for x in array_leaves(p)]), p.looked)
+    values = record_steps(
+        p, with_literals(p, [from_numpy(x)._node for x in array_leaves(p)]), p.looked
+    )
     outputs = [values[i] for i in p.outputs]
     held_arrays = [values[i] for i in p.held]
     del values
@@ -105,25 +107,25 @@ def by_eager(p):
     return results, late
 
 
-def by_step(p):
+def run_step_by_step(p):
     """Compute all values, one operation at a time."""
     values = with_literals(p, [from_numpy(x)._node for x in array_leaves(p)])
     for step in p.steps:
-        new = one(step, values)
+        new = record_step(step, values)
         for x in new:
             engine.ready(x)
         values += new
     return [np.array(engine.array_of(x)) for x in values]
 
 
-def by_jit(p):
+def run_jitted(p):
     """Return the outputs of the program as one jitted function.
 
     It is called twice, because the first call runs step by step, like eager code.
     """
 
     def whole(*xs):
-        values = recorded(p, with_literals(p, [x._node for x in xs]))
+        values = record_steps(p, with_literals(p, [x._node for x in xs]))
         return tuple(wrap(values[i]) for i in p.outputs)
 
     f, arrays = jit(whole), [from_numpy(x) for x in array_leaves(p)]
@@ -134,7 +136,7 @@ def by_jit(p):
 # --- generated source as plain Python ---
 
 
-class Pointer:
+class CheckedPointer:
     """A NumPy array in place of a C pointer, which checks bounds and that elements are written
     before they are read.
     """
@@ -170,13 +172,13 @@ class Pointer:
         self.data[place] = value
 
     def moved(self, k):
-        return Pointer(self.data, self.at + k, self.seen)
+        return CheckedPointer(self.data, self.at + k, self.seen)
 
 
 NAMESPACE = python_functions.NAMESPACE
 
 
-def run_plan_plainly(plan, buffers, seed=0):
+def run_plan_as_plain_python(plan, buffers, seed=0):
     """Run a plan with every kernel's source as plain Python, in chunks in any order.
 
     Buffers are pairs of bytes and flags that tell which bytes were written.
@@ -187,7 +189,7 @@ def run_plan_plainly(plan, buffers, seed=0):
         if isinstance(step, KernelStep):
             _kernel(step, slots, rng)
         else:
-            _host(step, slots)
+            _run_host_step(step, slots)
         for slot in step.frees:
             slots[slot] = None
     return [slots[s] for s in plan.output_slots]
@@ -207,7 +209,7 @@ def _kernel(step, slots, rng):
         n = len(data) // dtype.itemsize
         # One flag for each element of this dtype: the first of its bytes.
         pointers.append(
-            Pointer(
+            CheckedPointer(
                 data[: n * dtype.itemsize].view(dtype),
                 offset // dtype.itemsize,
                 _Flags(seen, dtype.itemsize, n),
@@ -236,7 +238,7 @@ class _Flags:
         self.seen[k] = value
 
 
-def _host(step, slots):
+def _run_host_step(step, slots):
     arrays = []
     for slot, shape, dtype, strides, offset, size in step.operands:
         data, seen = slots[slot]
@@ -269,7 +271,7 @@ def plan_of(p):
     avals = [_aval(x) for x in arrays]
 
     def whole(leaves):
-        values = recorded(p, with_literals(p, leaves))
+        values = record_steps(p, with_literals(p, leaves))
         return [values[i] for i in p.outputs]
 
     graph = build(whole, avals, "fuzz")
@@ -277,11 +279,11 @@ def plan_of(p):
     return plan, free
 
 
-def by_plain(p, seed=0):
+def run_as_plain_python(p, seed=0):
     """Compute the outputs by running the generated source of the whole program as plain Python."""
     plan, free = plan_of(p)
     leaves = array_leaves(p) + [np.array(engine.array_of(x)) for x in free]
-    outs = run_plan_plainly(plan, [as_bytes(x) for x in leaves], seed)
+    outs = run_plan_as_plain_python(plan, [as_bytes(x) for x in leaves], seed)
     results = []
     for (data, seen), aval in zip(outs, plan.out_avals, strict=True):
         assert seen[: aval.nbytes].all(), "an output element was never written"

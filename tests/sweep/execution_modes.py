@@ -1,4 +1,4 @@
-"""The ways to run a call in either library.
+"""The modes in which a call can run in either library.
 
 The functions take a module (`jax` or `accnp`) and a call, and return a structure and arrays, or
 raise the library's error.
@@ -14,7 +14,7 @@ from api.answers import call as called
 from api.answers import flatten_result, precision
 from sweep.calls import Call
 
-WAYS = ("value", "jit", "vmap", "grad", "jvp", "hvp", "ranks", "strict")
+MODES = ("value", "jit", "vmap", "grad", "jvp", "hvp", "ranks", "strict")
 Function = Callable[..., Any]
 
 
@@ -27,7 +27,7 @@ def tangent(shape: tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
     return np.asarray(moves).astype(dtype)
 
 
-class Ways:
+class ModeRunner:
     def __init__(self, m: Any) -> None:
         self.m = m
 
@@ -149,8 +149,8 @@ class Ways:
         return [(np.asarray(x), bool(getattr(x, "weak_type", False))) for x in leaves]
 
 
-def wanted(call: Call, ways: Sequence[str]) -> list[str]:
-    """Return the ways that apply to a call: derivatives only if numbers are finite."""
+def applicable_modes(call: Call, modes: Sequence[str]) -> list[str]:
+    """Return the modes that apply to a call: derivatives only if numbers are finite."""
     applicable = ["value", "ranks", "strict"]
     if call.traced:
         applicable.append("jit")
@@ -158,4 +158,4 @@ def wanted(call: Call, ways: Sequence[str]) -> list[str]:
             applicable.append("vmap")
         if call.layout != "special":
             applicable += ["grad", "jvp", "hvp"]
-    return [way for way in applicable if way in ways]
+    return [mode for mode in applicable if mode in modes]

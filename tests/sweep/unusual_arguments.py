@@ -11,7 +11,7 @@ _SHAPES = "3 / (3,) / [2, 3] / () / np.array([2, 3]) / (np.int64(2), 3) / (0, 2)
 _PLACES = "1 / -1 / 0 / 2 / np.int32(1) / 9 / -9"
 _COUNTS = "0 / 1 / 5 / np.int32(3)"
 _WEIGHTS = "B / jnp.arange(3.0) / [1, 2, 3] / 2.0 / K / A"
-POOL = {
+UNUSUAL_VALUES = {
     name: texts.split(" / ")
     for names, texts in {
         "axis": "-1 / -2 / (0,) / (-1,) / (-1, 0) / [0, 1] / np.int64(0) / None / () / np.int8(-1)",
@@ -41,7 +41,7 @@ POOL = {
 }
 
 
-def otherwise(text: str) -> list[str]:
+def respell_literal(text: str) -> list[str]:
     """Return a literal with other types and signs, or reversed, as users may pass it."""
     try:
         value = ast.literal_eval(text)

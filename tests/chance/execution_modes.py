@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from chance import allowed
-from chance.programs import SPACE, Program, program
+from chance import tolerances
+from chance.programs import NAMESPACE, Program, generate_program
 from chance.values import difference, same_bits
 
 import accnp
 from accnp.config import threads
 
-Way = Callable[[], tuple[Any, ...]]
-CUTTING = 12  # seconds for the search of a shorter program
+RunMode = Callable[[], tuple[Any, ...]]
+MINIMIZATION_SECONDS = 12  # seconds for the search of a shorter program
 
 
-class Found(NamedTuple):
+class Failure(NamedTuple):
     """A failure: the way of running the program, what went wrong, and Python source that reproduces
     it.
     """
@@ -35,19 +35,19 @@ class Found(NamedTuple):
     text: str = ""
 
 
-def _bits(values: Any) -> list[np.ndarray]:
+def _copy_values(values: Any) -> list[np.ndarray]:
     return [np.array(v) for v in values]
 
 
-def _by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
+def _run_by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
     """Compute each statement before the next is recorded, so that nothing is fused."""
-    scope = {**SPACE, **{f"v{i}": accnp.numpy.asarray(x) for i, x in enumerate(xs)}}
+    scope = {**NAMESPACE, **{f"v{i}": accnp.numpy.asarray(x) for i, x in enumerate(xs)}}
     for line in p.lines:
         scope[line.name] = accnp.block_until_ready(eval(line.text, scope))
     return [scope[name] for name in p.outputs]
 
 
-def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
+def _run_with_deletions(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
     """Run eagerly, and delete variables after their last use. Values are read at random places and
     again at the end, so that buffers which are still needed must not be reused.
 
@@ -57,7 +57,7 @@ def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
     runs = []
     for _ in range(3):
         r = random.Random(p.seed)
-        scope = {**SPACE, **{f"v{i}": accnp.numpy.array(x) for i, x in enumerate(xs)}}
+        scope = {**NAMESPACE, **{f"v{i}": accnp.numpy.array(x) for i, x in enumerate(xs)}}
         seen: dict[str, np.ndarray] = {}
         for k, line in enumerate(p.lines):
             scope[line.name] = eval(line.text, scope)
@@ -70,19 +70,21 @@ def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
                 seen[name] = np.array(scope[name])
         for name in sorted(seen.keys() & scope.keys()):
             assert same_bits(np.asarray(scope[name]), seen[name]), f"{name} is another value now"
-        runs.append(_bits(scope[x] for x in r.sample(p.outputs, len(p.outputs))))
+        runs.append(_copy_values(scope[x] for x in r.sample(p.outputs, len(p.outputs))))
         for a, b in zip(runs[-1], runs[0]):
             assert same_bits(a, b), f"another run has other values: {difference(a, b)}"
-    return tuple(_bits(scope[x] for x in p.outputs))
+    return tuple(_copy_values(scope[x] for x in p.outputs))
 
 
-def _views(xs: list[np.ndarray]) -> list[np.ndarray]:
+def _change_layouts(xs: list[np.ndarray]) -> list[np.ndarray]:
     """Return the same arrays with other memory layouts."""
     return [x if x.ndim == 0 else np.asfortranarray(x) if i % 2 else x[::-1].copy()[::-1]
             for i, x in enumerate(xs)]  # fmt: skip
 
 
-def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
+def eager_modes(
+    p: Program, xs: list[np.ndarray], r: random.Random
+) -> Iterator[tuple[str, RunMode]]:
     """Traced or eager, fused or not, with donated arguments or not: results are bitwise the
     same.
     """
@@ -92,18 +94,20 @@ def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[
     yield "jit", lambda: g(*xs)
     yield "jit again", lambda: g(*map(put, xs))
     yield "eager", lambda: f(*map(put, xs))
-    yield "by statement", lambda: tuple(_by_statement(p, xs))
-    yield "by and by", lambda: _by_and_by(p, xs)
-    yield "eager again", lambda: f(*map(put, _views(xs)))
+    yield "by statement", lambda: tuple(_run_by_statement(p, xs))
+    yield "by and by", lambda: _run_with_deletions(p, xs)
+    yield "eager again", lambda: f(*map(put, _change_layouts(xs)))
     yield "donated", lambda: accnp.jit(f, donate_argnums=donated)(*[put(x.copy()) for x in xs])
 
 
-def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
+def thread_modes(
+    p: Program, xs: list[np.ndarray], r: random.Random
+) -> Iterator[tuple[str, RunMode]]:
     """With any number of computing and calling threads, results are bitwise the same."""
     f, put = p.function(), accnp.numpy.asarray
     g = accnp.jit(f)
 
-    def with_threads(n: int, f: Callable[..., Any]) -> Way:
+    def with_threads(n: int, f: Callable[..., Any]) -> RunMode:
         def run() -> Any:
             with threads(n):
                 return accnp.block_until_ready(f(*map(put, xs)))
@@ -119,7 +123,7 @@ def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[t
             try:
                 with accnp.enable_x64(p.x64):
                     wait.wait()
-                    results[k] = _bits((g if k else f)(*shared))
+                    results[k] = _copy_values((g if k else f)(*shared))
             except BaseException as error:
                 results[k] = error
 
@@ -140,8 +144,8 @@ def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[t
     yield "host threads side by side", side_by_side
 
 
-def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
-    """Compare a GPU with the CPU, except for the differences of `allowed.py`."""
+def gpu_modes(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, RunMode]]:
+    """Compare a GPU with the CPU, except for the differences of `tolerances.py`."""
     gpu = accnp.devices("gpu")[0]
     f, g = p.function(), accnp.jit(p.function())
 
@@ -173,12 +177,12 @@ def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple
         yield "donated", lambda: accnp.jit(f, donate_argnums=donated)(*put())
 
 
-KINDS = {"eager": eager, "threads": by_threads, "gpu": on_gpu}
+KINDS = {"eager": eager_modes, "threads": thread_modes, "gpu": gpu_modes}
 
 
-def failures(
+def find_failures(
     kind: str, p: Program, only: str | None = None, tell: Callable[[str], None] = str
-) -> Iterator[Found]:
+) -> Iterator[Failure]:
     """Yield the failures of each way, or of the way `only`.
 
     If all ways refuse a program with the same error, this is not a failure, and the error is passed
@@ -190,7 +194,7 @@ def failures(
             if expected is not None and only not in (None, name):
                 continue
             try:
-                actual: Any = _bits(way())
+                actual: Any = _copy_values(way())
             except Exception as error:
                 notes = " ".join(getattr(error, "__notes__", []))
                 actual = f"{type(error).__name__}: {str(error)[:500]} {notes[:300]}"
@@ -198,24 +202,28 @@ def failures(
                 expected = actual
                 if isinstance(expected, str):
                     if not expected.startswith(_REFUSALS):
-                        yield Found(name, p.outputs[0], expected)
+                        yield Failure(name, p.outputs[0], expected)
                         return
                     tell(expected)
                 continue
             if isinstance(expected, str) or isinstance(actual, str):
-                if _error(actual) != _error(expected):
+                if _error_class(actual) != _error_class(expected):
                     error_text = actual if isinstance(actual, str) else "no error"
-                    yield Found(
-                        name, p.outputs[0], f"{error_text}, for {_error(expected) or 'values'}"
+                    yield Failure(
+                        name,
+                        p.outputs[0],
+                        f"{error_text}, for {_error_class(expected) or 'values'}",
                     )
                 continue
             for output, a, b in zip(p.outputs, actual, expected, strict=True):
-                if same_bits(a, b) or (kind == "gpu" and allowed.on_gpu(p, output, a, b)):
+                if same_bits(a, b) or (
+                    kind == "gpu" and tolerances.is_allowed_on_gpu(p, output, a, b)
+                ):
                     continue
-                yield Found(name, output, f"{output} {difference(a, b)}")
+                yield Failure(name, output, f"{output} {difference(a, b)}")
 
 
-def _error(outcome: Any) -> str:
+def _error_class(outcome: Any) -> str:
     """Return the class of an error; an empty text for values."""
     return outcome.partition(":")[0] if isinstance(outcome, str) else ""
 
@@ -223,28 +231,28 @@ def _error(outcome: Any) -> str:
 _REFUSALS = ("ValueError", "TypeError", "IndexError", "NotImplementedError", "OverflowError")
 
 
-def check(
+def check_program(
     kind: str, seed: int, small: bool = False, tell: Callable[[str], None] = str
-) -> Found | None:
+) -> Failure | None:
     """Run a program in all ways of a kind, and minimize the first failure."""
-    p = program(seed, small)
-    failure = next(failures(kind, p, tell=tell), None)
+    p = generate_program(seed, small)
+    failure = next(find_failures(kind, p, tell=tell), None)
     if failure is None:
         return None
-    return shortest(kind, p, failure)
+    return shorten_program(kind, p, failure)
 
 
-def shortest(kind: str, p: Program, failure: Found) -> Found:
+def shorten_program(kind: str, p: Program, failure: Failure) -> Failure:
     """Return the failure for the first statement that fails on its own, with the statements that it
     needs.
     """
-    end = time.monotonic() + CUTTING
+    end = time.monotonic() + MINIMIZATION_SECONDS
     least, only = p, failure.way
     for line in p.lines:
         if time.monotonic() > end or "illegal" in failure.what or "CUDA_ERROR" in failure.what:
             break
         cut = p.cut(line.name)
-        again = next(failures(kind, cut, only), None)
+        again = next(find_failures(kind, cut, only), None)
         if again is not None:
             least, failure = cut, again
             break

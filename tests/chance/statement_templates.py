@@ -2,10 +2,10 @@
 
 A line has the kinds of dtypes that its operands may have (f, i, u, b, c; `*` for all), optional
 flags after a slash, and the text. A line that begins with spaces continues the preceding one.
-`programs.Holes` fills the placeholders: `{a}` is a value, `{b}` one that broadcasts with it, `{t}`
-one of its shape and dtype, `{d}` an axis of length `{n}`, and `{1|2}` one of these words. Flags,
-for GPUs: `d` marks discontinuous results, which change if an operand is rounded differently, and
-`l` results that a library computes in another order.
+`programs.PlaceholderValues` fills the placeholders: `{a}` is a value, `{b}` one that broadcasts
+with it, `{t}` one of its shape and dtype, `{d}` an axis of length `{n}`, and `{1|2}` one of these
+words. Flags, for GPUs: `d` marks discontinuous results, which change if an operand is rounded
+differently, and `l` results that a library computes in another order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Template(NamedTuple):
     text: str
 
 
-def _lines(text: str) -> list[Template]:
+def _parse_templates(text: str) -> list[Template]:
     templates = []
     for line in re.sub(r"\n  +", " ", text.strip()).split("\n"):
         head, rest = line.split(None, 1)
@@ -29,18 +29,18 @@ def _lines(text: str) -> list[Template]:
     return templates
 
 
-def _each(kinds: str, texts: str, names: str) -> str:
+def _expand(kinds: str, texts: str, names: str) -> str:
     return "\n".join([f"{kinds} {texts.replace('NAME', name)}" for name in names.split()])
 
 
-FAMILIES = {name: _lines(text) for name, text in {
-"unary": _each("f", "jnp.NAME({a})", """tanh exp exp2 log log1p log2 log10 expm1 sqrt cbrt sin cos
+FAMILIES = {name: _parse_templates(text) for name, text in {
+"unary": _expand("f", "jnp.NAME({a})", """tanh exp exp2 log log1p log2 log10 expm1 sqrt cbrt sin cos
 tan arcsin arccos arctan sinh cosh arcsinh arccosh arctanh sinc nan_to_num i0 reciprocal square
-abs""") + "\n" + _each("f", "NAME({a})", """lax.rsqrt lax.erf lax.erfc lax.erf_inv lax.lgamma
+abs""") + "\n" + _expand("f", "NAME({a})", """lax.rsqrt lax.erf lax.erfc lax.erf_inv lax.lgamma
 lax.digamma lax.bessel_i0e lax.bessel_i1e lax.logistic nn.silu nn.gelu nn.softplus nn.elu nn.relu6
 nn.log_sigmoid
-nn.relu nn.selu nn.leaky_relu""") + "\n" + _each("f/d", "jnp.NAME({a})", """floor ceil trunc round
-isfinite isnan signbit sign unwrap spacing""") + "\n" + _each("c", "jnp.NAME({a})", """exp sqrt
+nn.relu nn.selu nn.leaky_relu""") + "\n" + _expand("f/d", "jnp.NAME({a})", """floor ceil trunc round
+isfinite isnan signbit sign unwrap spacing""") + "\n" + _expand("c", "jnp.NAME({a})", """exp sqrt
 sin log tanh real imag conj reciprocal square abs""") + r"""
 iu        {-|jnp.square|jnp.abs|~}({a})
 f/d       jnp.round({a}, 2)
@@ -282,7 +282,7 @@ f         (lambda y, pull: pull(y * 2)[0])(*jax.vjp(lambda c: c.reshape(-1)[::2]
 }.items()}  # fmt: skip
 
 # How often each family is drawn, by what a program is about.
-ABOUT = {
+FAMILY_WEIGHTS = {
     "everything": {"unary": 5, "binary": 6, "fold": 4, "rows": 2, "view": 5, "cast": 2, "move": 3,
                    "gather": 3, "product": 1, "draw": 1, "loop": 2, "derived": 1},
     "maps": {"unary": 6, "binary": 8, "view": 8, "cast": 3, "move": 3},

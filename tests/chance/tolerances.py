@@ -9,23 +9,23 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from chance.programs import OTHER, Program
-from chance.values import close
+from chance.programs import DISCONTINUOUS, Program
+from chance.values import is_close
 
 # Functions of float32 are made of a GPU's units, those of float64 of other tables: ulps apart.
-UNITS = (
+GPU_FUNCTIONS = (
     "exp|log|tanh|erf|soft|silu|gelu|sigmoid|logistic|gumbel|sinh|cosh|sqrt|sin|cos|tan|elu|gamma"
     "|bessel|i0|cbrt|hypot|random|power|arc|[*][*]|norm|std|standardize|spacing"
 )
 # Libraries: running products in another order, NaNs and zeros of both signs among sorted numbers,
 # imaginary parts of transforms of NaNs, sums of products.
-LIBRARIES = (
+LIBRARY_FUNCTIONS = (
     "sort|median|quantile|unique|cumprod|cumsum|fft|top_k|@|einsum|dot|matmul|outer|kron|conv"
     "|linalg|interp|polyval"
 )
 
 
-def on_gpu(p: Program, output: str, actual: np.ndarray, expected: np.ndarray) -> bool:
+def is_allowed_on_gpu(p: Program, output: str, actual: np.ndarray, expected: np.ndarray) -> bool:
     """Return whether an output of a program may differ on a GPU from the result on the CPU in this
     way.
     """
@@ -33,8 +33,8 @@ def on_gpu(p: Program, output: str, actual: np.ndarray, expected: np.ndarray) ->
         return False
     how = p.how[output]
     text = " ".join([line.text for line in p.cut(output).lines])
-    inexact = how > 0 or re.search(f"{UNITS}|{LIBRARIES}", text)
+    inexact = how > 0 or re.search(f"{GPU_FUNCTIONS}|{LIBRARY_FUNCTIONS}", text)
     if not inexact:
         return False
     # What is decided by numbers that were rounded (a comparison, an index) has another answer.
-    return how == OTHER or close(actual, expected)
+    return how == DISCONTINUOUS or is_close(actual, expected)
