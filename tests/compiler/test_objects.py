@@ -108,13 +108,14 @@ def test_compiled_kernels_retain_little_memory():
 def test_kernels_of_the_library_come_first_and_those_that_wait_for_them_last(monkeypatch):
     seen = []
 
-    def in_turn(tasks):
+    def run_in_order(tasks):
         for task in tasks:
-            source = task.args[0] if task.func is library.load else task.func.__self__.text.source
+            is_library = task.func is kernel_cache.library_kernel
+            source = task.args[0] if is_library else task.func.__self__.text.source
             seen.append(source if source == "gemm_f4" else sorted(library.called_by(source)))
             task()
 
-    monkeypatch.setattr(execute, "in_parallel", in_turn)
+    monkeypatch.setattr(execute, "in_parallel", run_in_order)
     x = jnp.asarray(np.ones((5, 5), np.float32))
     jit(lambda x: jnp.tanh(x @ x).sum(0, keepdims=True) * jnp.sort(x))(x).block_until_ready()
     assert seen[0] == "gemm_f4"
