@@ -228,7 +228,10 @@ class Driver(ControlText):
         return root_of
 
     def aim(
-        self, plan: Plan, makers: Sequence[Callable[[], Spot] | None], stays: Sequence[int | None]
+        self,
+        plan: Plan,
+        allocators: Sequence[Callable[[], Spot] | None],
+        stays: Sequence[int | None],
     ) -> tuple[dict[int, Spot], list[Spot | None]]:
         """Choose where outputs are computed: directly in their final memory, if possible.
 
@@ -239,12 +242,12 @@ class Driver(ControlText):
         roots = self.roots(plan)
         targets: dict[int, Spot] = {}
         places: list[Spot | None] = []
-        for slot, make, leaf in zip(plan.output_slots, makers, stays, strict=True):
+        for slot, allocate, leaf in zip(plan.output_slots, allocators, stays, strict=True):
             root = roots.get(slot, slot)
-            if make is None or root == leaf:
+            if allocate is None or root == leaf:
                 places.append(None)
                 continue
-            spot = make()
+            spot = allocate()
             places.append(spot)
             if root >= plan.n_leaves and root not in targets:
                 targets[root] = spot
@@ -323,13 +326,13 @@ class Driver(ControlText):
         with self.iterations(length, p["length"], p["reverse"]):
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
-            makers = [
+            allocators = [
                 *[self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=False)],
                 *[(lambda y=y: y) for y in y_rows],
             ]
             extra = self.extra_outputs()
             stays = [*range(n_consts, n_consts + n_carry), *[None] * (len(ys) + len(extra))]
-            targets, places = self.aim(plan, [*makers, *extra], stays)
+            targets, places = self.aim(plan, [*allocators, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -378,10 +381,10 @@ class Driver(ControlText):
         with self.endless(self.iterations_between() if self.can_stop else 0):
             (flag,) = self.body(test, [*consts[:n_test], *carry], {})
             self.stop_unless(self.truth(flag))
-            makers = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
+            allocators = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
             extra = self.extra_outputs()
             stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
-            targets, places = self.aim(plan, [*makers, *extra], stays)
+            targets, places = self.aim(plan, [*allocators, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -395,8 +398,8 @@ class Driver(ControlText):
         last = len(step.bodies) - 1
         for i, plan in enumerate(step.bodies):
             with self.branch(index, i, last):
-                makers = [(lambda r=r: r) for r in results]
-                targets, places = self.aim(plan, makers, [None] * len(results))
+                allocators = [(lambda r=r: r) for r in results]
+                targets, places = self.aim(plan, allocators, [None] * len(results))
                 self.move_results(self.body(plan, operands, targets), places)
 
     # --- the step ---

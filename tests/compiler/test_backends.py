@@ -14,7 +14,7 @@ import pytest
 from accnp.compiler.ir_tools.parser import parse_kernel
 from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.llvm.lower import lower
-from accnp.compiler.loops.builder import Builder, affine, call, cast
+from accnp.compiler.loops.builder import LoopBuilder, affine, call, cast
 from accnp.compiler.loops.functions import FUNCTIONS, result_of
 from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, dtype, number_type
 from accnp.compiler.loops.printer import print_kernel
@@ -43,7 +43,7 @@ def data(of: DType, size: int, seed: int) -> np.ndarray:
 class Writer:
     """Writes random expressions."""
 
-    def __init__(self, builder: Builder, seed: int, functions: list[str]) -> None:
+    def __init__(self, builder: LoopBuilder, seed: int, functions: list[str]) -> None:
         self.b = builder
         self.random = random.Random(seed)
         self.functions = functions
@@ -75,7 +75,7 @@ class Writer:
 
 def random_map(seed: int, functions: list[str]) -> Kernel:
     """A map of five arrays, one of each type, to others."""
-    b = Builder()
+    b = LoopBuilder()
     inputs = [b.buffer("x", of) for of in TYPES]
     outputs = [b.buffer("y", of) for of in TYPES]
     scalar = b.let("k", Load(inputs[3], Const(0, I8)))
@@ -91,7 +91,7 @@ def random_map(seed: int, functions: list[str]) -> Kernel:
 
 def random_rows(seed: int, functions: list[str]) -> Kernel:
     """A map of rows of three arrays, of which one is read in steps."""
-    b = Builder()
+    b = LoopBuilder()
     inputs = [b.buffer("x", of) for of in (F4, I4, F8)]
     rng = random.Random(seed)
     out = b.buffer("y", rng.choice([F4, F8, I4]))
@@ -114,7 +114,7 @@ def random_rows(seed: int, functions: list[str]) -> Kernel:
 
 def random_fold(seed: int, functions: list[str]) -> Kernel:
     """Folds of rows of three arrays."""
-    b = Builder()
+    b = LoopBuilder()
     inputs = [b.buffer("x", of) for of in (F4, I4, F8)]
     rng = random.Random(seed)
     combine = rng.choice(["sum", "max", "min", "prod"])
@@ -438,7 +438,7 @@ def test_functions_of_the_closed_set_have_code_and_a_reference():
             kinds = [B1, of, of] if name == "select" else [of] * function.arity
             if result_of(name, kinds) is None or name == "floordiv":
                 continue
-            b = Builder()
+            b = LoopBuilder()
             x, y = b.buffer("x", of), None
             with b.loop("i", b.first, b.last, independent=True) as loop:
                 v = b.let("v", Load(x, loop.index))

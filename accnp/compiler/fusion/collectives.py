@@ -32,7 +32,7 @@ from accnp.primitives.collective import (
 from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
-    from accnp.compiler.fusion.program import Builder, Value
+    from accnp.compiler.fusion.program import ProgramBuilder, Value
     from accnp.ir.op import Op
 
 __all__ = ["lower_collective"]
@@ -43,7 +43,9 @@ _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI 
 LARGE = 1 << 16
 
 
-def lower_collective(builder: Builder, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def lower_collective(
+    builder: ProgramBuilder, node: Node, inputs: tuple[Value, ...]
+) -> Value | None:
     """Return a collective as messages and reductions; None for one that is a single message. The
     position of this process is a constant."""
     op, params = node.op, node.params
@@ -65,14 +67,14 @@ def lower_collective(builder: Builder, node: Node, inputs: tuple[Value, ...]) ->
     return _lower_all_to_all(builder, node, x) if op is ALL_TO_ALL else None
 
 
-def _lower_all_gather(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_all_gather(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     p = node.params
     rows = builder.apply_op(node, "mesh_gather", _participants(node), (x,))
     rows = _move_axis(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _lower_all_to_all(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_all_to_all(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["split_axis"]
     if p["tiled"]:
@@ -91,7 +93,7 @@ def _participants(node: Node) -> dict[str, Any]:
     return {**params, "of": node.op.user_name}
 
 
-def _move_axis(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:
+def _move_axis(builder: ProgramBuilder, node: Node, x: Value, source: int, target: int) -> Value:
     if source == target:
         return x
     order = [d for d in range(x.aval.ndim) if d != source]
@@ -99,7 +101,9 @@ def _move_axis(builder: Builder, node: Node, x: Value, source: int, target: int)
     return builder.apply_op(node, "transpose", {"permutation": tuple(order)}, (x,))
 
 
-def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op) -> Value:
+def _lower_reduction(
+    builder: ProgramBuilder, node: Node, x: Value, axis: MeshAxis, reduce: Op
+) -> Value:
     groups = node.params["axis_index_groups"]
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
@@ -131,7 +135,7 @@ def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, red
 
 
 def _add_two_processes(
-    builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
+    builder: ProgramBuilder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
 ) -> Value:
     """Add the arrays of two processes, which send them to each other."""
     other = builder.apply_op(node, "mesh_swap", params, (x,))
@@ -145,7 +149,7 @@ def _add_two_processes(
     return builder.apply_op(node, "add", {}, (a, b))
 
 
-def _lower_reduce_scatter(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_reduce_scatter(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["scatter_dimension"]
     shape = x.aval.shape
@@ -158,7 +162,7 @@ def _lower_reduce_scatter(builder: Builder, node: Node, x: Value) -> Value:
     )
 
 
-def _reduce_rows(builder: Builder, node: Node, reduce: Op, rows: Value) -> Value:
+def _reduce_rows(builder: ProgramBuilder, node: Node, reduce: Op, rows: Value) -> Value:
     """Reduce the rows like a node of this op."""
     a = rows.aval
     aval = make_aval(a.shape[1:], a.dtype, a.weak_type)
@@ -168,7 +172,7 @@ def _reduce_rows(builder: Builder, node: Node, reduce: Op, rows: Value) -> Value
     return builder.reduce(stand_in, rows, (0,))
 
 
-def _view(builder: Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:
+def _view(builder: ProgramBuilder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:
     if x.aval.shape == shape:
         return x
     assert prod(shape) == x.aval.size

@@ -104,7 +104,7 @@ def build(
 
     `fixed` are the ids of leaves whose values are the same in each run; None means all literals.
     """
-    builder = Builder(fixed)
+    builder = ProgramBuilder(fixed)
     leaf_values = [builder.leaf(node) for node in leaves]
     env = _Env(None)
     for node in order:
@@ -156,7 +156,7 @@ class _Env:
         return None
 
 
-class Builder:
+class ProgramBuilder:
     """Makes values from nodes; equal values become one."""
 
     def __init__(self, fixed: Collection[int] | None) -> None:

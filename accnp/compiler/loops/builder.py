@@ -1,6 +1,6 @@
 """Construction of loop IR. Code that uses a builder reads like the loops that it makes:
 
-b = Builder()
+b = LoopBuilder()
 x, y = b.buffer("x", F4), b.buffer("y", F4)
 with b.loop("i", b.first, b.last, independent=True) as loop:
     b.store(y, loop.index, call("sq", Load(x, loop.index)))
@@ -39,7 +39,7 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import B1, F8, I8, DType
 
-__all__ = ["Builder", "affine", "call", "cast", "plus"]
+__all__ = ["LoopBuilder", "affine", "call", "cast", "plus"]
 
 
 def call(function: str, *args: Expr) -> Call:
@@ -90,7 +90,7 @@ def plus(x: Expr, y: Expr) -> Expr:
     return affine(*terms, constant=constant)
 
 
-class Builder:
+class LoopBuilder:
     """Collects the statements of one kernel."""
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ class Builder:
 class Loop:
     """A loop under construction: its index and its carried values."""
 
-    def __init__(self, builder: Builder, index: Var) -> None:
+    def __init__(self, builder: LoopBuilder, index: Var) -> None:
         self._builder = builder
         self.index = index
         self.carried: list[Carried] = []
@@ -242,7 +242,7 @@ class Loop:
 class ReduceBuilder:
     """A `Reduce` under construction: its index and its reductions."""
 
-    def __init__(self, builder: Builder, index: Var) -> None:
+    def __init__(self, builder: LoopBuilder, index: Var) -> None:
         self._builder = builder
         self.index = index
         self.reductions: list[Reduction] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from accnp.compiler.loops.builder import Builder, affine
+from accnp.compiler.loops.builder import LoopBuilder, affine
 from accnp.compiler.loops.ir import Address, Buffer, Call, Callee, Const, Expr, Let, Run, Var
 from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.numba.source import numba_source
@@ -34,7 +34,7 @@ class CallerBuilder:
     """A kernel under construction that calls other kernels."""
 
     def __init__(self) -> None:
-        self.loop_ir = Builder()
+        self.loop_ir = LoopBuilder()
         self.ints: list[int] = []
         self.pointers: dict[Buffer, Access] = {}
         self.rooms: dict[Buffer, Room] = {}

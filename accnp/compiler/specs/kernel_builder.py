@@ -1,8 +1,8 @@
 """Building of the arguments, statements and stores of a kernel from its description.
 
 Input: a `KernelSpec`, whose statements have formulas and strided accesses. Output: loop IR in a
-`Builder`, and the pointers and integers of the call (`Generated`). The files of the loop forms add
-loops and call `KernelBuilder` for the statements inside them.
+`LoopBuilder`, and the pointers and integers of the call (`Generated`). The files of the loop forms
+add loops and call `KernelBuilder` for the statements inside them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from accnp.compiler.formulas import converted, expression
-from accnp.compiler.loops.builder import Builder, Loop, affine, call, cast, plus
+from accnp.compiler.loops.builder import Loop, LoopBuilder, affine, call, cast, plus
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
@@ -47,7 +47,7 @@ class KernelBuilder:
         self.edge = edge  # whether it has the loops for long axes, although it is narrow
         # Whether the kernel does all its few steps in one call, and will be specialized to sizes.
         self.tiny = tiny
-        self.loop_ir = Builder()
+        self.loop_ir = LoopBuilder()
         self.out = Generated()
         self.out.form = spec.form
         self.values: dict[str, Expr] = {}

@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 
 __all__ = ["BINARY", "COMPLEX", "COMPLEX64_BINARY", "COMPLEX_BINARY", "UNARY", "define"]
 
-Builder = Callable[..., Any]
-T = TypeVar("T", bound=Builder)
+ScalarBuilder = Callable[..., Any]
+T = TypeVar("T", bound=ScalarBuilder)
 
 # Functions of one or two floats. A builder takes and returns `ir.V`, and has no meaning for other
 # types.
-UNARY: dict[str, Builder] = {}
-BINARY: dict[str, Builder] = {}
+UNARY: dict[str, ScalarBuilder] = {}
+BINARY: dict[str, ScalarBuilder] = {}
 # Functions of complex numbers, as pairs of doubles.
-COMPLEX: dict[str, Builder] = {}
-COMPLEX_BINARY: dict[str, Builder] = {}
+COMPLEX: dict[str, ScalarBuilder] = {}
+COMPLEX_BINARY: dict[str, ScalarBuilder] = {}
 # Forms for complex64: squares of parts are in range, and doubles have digits to spare.
-COMPLEX64_BINARY: dict[str, Builder] = {}
+COMPLEX64_BINARY: dict[str, ScalarBuilder] = {}
 
 
-def define(table: dict[str, Builder], name: str = "") -> Callable[[T], T]:
+def define(table: dict[str, ScalarBuilder], name: str = "") -> Callable[[T], T]:
     """Return a decorator that adds a builder to a table, under its own name by default."""
 
     def add(build: T) -> T:
