@@ -97,13 +97,14 @@ def ptx_of(
         text = data.decode()
     else:
         try:
-            called: Sequence[LoopKernel] = ()
-            if program is None:
+            kernels = [program] if program is not None else []
+            if not kernels:
                 read = imported("accnp.compiler.frontend.program").read_source
-                program, called = read(
+                kernel, called = read(
                     source, name, signature, callees, threads=threads, distribute=tasks
                 )
-            text = _write_ptx([program, *called], target, entry, guard, fastmath)
+                kernels = [kernel, *called]
+            text = _write_ptx(kernels, target, entry, guard, fastmath)
         except (ValueError, MemoryError):
             raise
         except Exception as error:
