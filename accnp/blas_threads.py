@@ -17,7 +17,7 @@ from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
 from accnp.forks import at_fork, has_scipy_blas, load_extension, renewed
 
-__all__ = ["alone_calls", "follow"]
+__all__ = ["follow", "thread_calls"]
 
 # The number that the libraries have. They start with all CPUs, or with the number in environment
 # variables such as OPENBLAS_NUM_THREADS; it is changed when another number is first wanted.
@@ -36,7 +36,7 @@ def follow(loaded: bool = False) -> None:
 
 
 @cache
-def alone_calls() -> dict[str, int]:
+def thread_calls() -> dict[str, int]:
     """Return the addresses of the functions that kernels call around calls of LAPACK that run best
     on one thread (`_native/blas.c`), for the OpenBLAS that SciPy is linked with."""
     module = load_extension("scipy.linalg.cython_lapack")

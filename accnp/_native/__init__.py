@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-INTERFACE = 11  # of the extension that this version needs, see `module.c`
+INTERFACE = 12  # of the extension that this version needs, see `module.c`
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(

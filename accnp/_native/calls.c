@@ -477,7 +477,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
         goto done;
     }
     room[1] = head->table;
-    if (head->mode >= TOGETHER) {
+    if (head->mode >= WITH_HELPERS) {
         room[2] = head->thread_pool;
         room[3] = head->helpers;
     }
@@ -715,9 +715,9 @@ is_call(State *state, Record *record)
     const Head *head = (const Head *)record->words;
     const int64_t words = sizeof(Head) / sizeof(int64_t);
     Py_ssize_t objects = PyTuple_GET_SIZE(record->objects);
-    int64_t first = record->count < words || !head->table ? 0 : head->mode < TOGETHER ? 2 : 4;
+    int64_t first = record->count < words || !head->table ? 0 : head->mode < WITH_HELPERS ? 2 : 4;
     if (record->count < words || head->finish < 0 || head->finish >= objects || head->build < -1
-        || head->build >= objects || head->mode < ALONE || head->mode > BRIEFLY
+        || head->build >= objects || head->mode < KEEP_GIL || head->mode > WITH_AWAKE_HELPERS
         || head->first < first || head->first > 4) {
         return false;
     }
@@ -758,7 +758,7 @@ is_call(State *state, Record *record)
     }
     /* No Python code runs, and no other thread, between the last look at nodes and the end of such
      * a table. After it, results need only buffers that were made. */
-    record->borrows = head->mode == ALONE && !c.returns_leaf;
+    record->borrows = head->mode == KEEP_GIL && !c.returns_leaf;
     return c.good && c.r.next == c.end;
 }
 

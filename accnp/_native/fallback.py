@@ -30,20 +30,20 @@ if TYPE_CHECKING:  # what the package installs here
     from accnp.runtime.buffer import Buffer
 
 __all__ = [
-    "ALONE", "ARRAY", "BRIEFLY", "BUFFER", "BYPASS", "CLASS", "CONVERT", "COPY", "DICT", "EQUAL",
-    "FREE", "GROUP", "LIST", "MESSAGE", "NUMBER", "PARALLEL_FOR", "SAME", "STOPPED", "STREAM",
-    "TOGETHER", "TUPLE", "ArrayBase", "Blocks", "BufferBase", "Caller", "Form", "Node", "Pool",
-    "Record", "ThreadPool", "Ufunc", "blas_alone", "compare_messages", "dispatch_pending",
-    "flatten_tree", "flatten_up_to", "flush_instructions", "install_arrays", "install_buffers",
-    "install_mpi", "install_pytrees", "install_recording", "launch_held", "launch_parallel",
-    "launch_released", "launches", "messages_sent", "new_message", "next_use", "observe_recording",
-    "operate", "register_code", "select", "set_message", "set_pending_limit", "stop_thread",
-    "unflatten_tree", "walker", "wrap",
+    "ARRAY", "BUFFER", "BYPASS", "CLASS", "CONVERT", "COPY", "DICT", "EQUAL", "GROUP", "KEEP_GIL",
+    "LIST", "MESSAGE", "NUMBER", "PARALLEL_FOR", "RELEASE_GIL", "SAME", "STOPPED", "STREAM",
+    "TUPLE", "WITH_AWAKE_HELPERS", "WITH_HELPERS", "ArrayBase", "Blocks", "BufferBase", "Caller",
+    "Form", "Node", "Pool", "Record", "ThreadPool", "Ufunc", "blas_alone", "compare_messages",
+    "dispatch_pending", "flatten_tree", "flatten_up_to", "flush_instructions", "install_arrays",
+    "install_buffers", "install_mpi", "install_pytrees", "install_recording", "launch_held",
+    "launch_parallel", "launch_released", "launches", "messages_sent", "new_message", "next_use",
+    "observe_recording", "operate", "register_code", "select", "set_message", "set_pending_limit",
+    "stop_thread", "unflatten_tree", "walker", "wrap",
 ]  # fmt: skip
 
 # How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
 # with those of them that are awake. As in `native.h`.
-ALONE, FREE, TOGETHER, BRIEFLY = range(4)
+KEEP_GIL, RELEASE_GIL, WITH_HELPERS, WITH_AWAKE_HELPERS = range(4)
 # Kinds of the arguments and results of a record, as in `records.h`; see `calls.c`.
 ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT, BUFFER = range(10)
 
@@ -497,7 +497,7 @@ class _Writer:
             self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
             addresses.append(f"{self.buffers[-1]}.ptr")
         self.scope["run"] = walker(mode, table)
-        before = [str(pool), str(helpers)] if mode >= TOGETHER else []
+        before = [str(pool), str(helpers)] if mode >= WITH_HELPERS else []
         self.lines.append(f"run({', '.join(before + addresses)})")
         result = self.result()
         self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
@@ -806,19 +806,19 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     """Return what runs a table in a mode: a function of the addresses of buffers; after a pool and
     the number of its helpers, where these are wanted."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
-    launch = _without_gil if mode != ALONE else _with_gil
+    launch = _without_gil if mode != KEEP_GIL else _with_gil
 
     def make_function(entry: int) -> Callable[..., None]:
         return _copy if entry == COPY else launch(entry)
 
-    if len(steps) == 1 == launched and mode < TOGETHER and steps[0].simple:
+    if len(steps) == 1 == launched and mode < WITH_HELPERS and steps[0].simple:
         return steps[0].runs(make_function)
     all_steps = [(step, make_function(step.entry), step.n > step.chunk) for step in steps]
 
     def run(*buffers: int) -> None:
         _count(launched)
         base = (0, 0, *buffers)
-        pool, helpers = buffers[:2] if mode == TOGETHER else (0, 0)
+        pool, helpers = buffers[:2] if mode == WITH_HELPERS else (0, 0)
         for step, entry, several in all_steps:
             if helpers and several:
                 step.run_together(base, pool, helpers)

@@ -39,25 +39,25 @@ run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t
     base[1] = (int64_t)(intptr_t)base;
     state->launches += table[2];
     int64_t thread_pool = 0, helpers = 0;
-    if (mode >= TOGETHER) {
+    if (mode >= WITH_HELPERS) {
         thread_pool = base[2];
-        helpers = mode == BRIEFLY ? -base[3] : base[3];
+        helpers = mode == WITH_AWAKE_HELPERS ? -base[3] : base[3];
     }
     Launch launch;
-    if (mode != ALONE) {
+    if (mode != KEEP_GIL) {
         begin_launch(&launch, given, count);
     }
-    if (mode == TOGETHER) {
+    if (mode == WITH_HELPERS) {
         open_session(thread_pool, helpers);
     }
     const int64_t *step = table + 3;
-    for (int64_t i = 0; i < steps && (mode == ALONE || !launch.stopped); i++) {
+    for (int64_t i = 0; i < steps && (mode == KEEP_GIL || !launch.stopped); i++) {
         step = run_step(step, base, argv, thread_pool, helpers);
     }
-    if (mode == TOGETHER) {
+    if (mode == WITH_HELPERS) {
         close_session(thread_pool);
     }
-    bool done = mode == ALONE || end_launch(&launch);
+    bool done = mode == KEEP_GIL || end_launch(&launch);
     free_words(argv, near);
     return done;
 }
@@ -214,7 +214,7 @@ walker_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *
 {
     Walker *self = (Walker *)callable;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    if ((self->mode >= TOGETHER && nargs < 2) || (names != NULL && PyTuple_GET_SIZE(names))) {
+    if ((self->mode >= WITH_HELPERS && nargs < 2) || (names != NULL && PyTuple_GET_SIZE(names))) {
         return too_few("walker",
                        "a thread pool and helpers if threads share it, and buffers, by position");
     }
@@ -329,8 +329,8 @@ add_launch(PyObject *module, State *state)
 #define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
     return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
                    || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
-                   || ADDRESS("PARALLEL_FOR", parallel_for_in_loop) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
-                   || !ADD_CONSTANT(TOGETHER) || !ADD_CONSTANT(BRIEFLY)
+                   || ADDRESS("PARALLEL_FOR", parallel_for_in_loop) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(KEEP_GIL) || !ADD_CONSTANT(RELEASE_GIL)
+                   || !ADD_CONSTANT(WITH_HELPERS) || !ADD_CONSTANT(WITH_AWAKE_HELPERS)
                ? -1
                : 0;
 }

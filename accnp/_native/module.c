@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 11 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 12 /* raised with each change of what Python's side sees, also in __init__.py */
 
 #ifndef SOURCES
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */

@@ -125,7 +125,7 @@ bool is_traced(State *state, Node *node);
 
 /* --- launches: launch.c, interrupts.c, thread_pool.c, stores.c --- */
 
-enum { ALONE, FREE, TOGETHER, BRIEFLY }; /* how a table is run, see launch.c */
+enum { KEEP_GIL, RELEASE_GIL, WITH_HELPERS, WITH_AWAKE_HELPERS }; /* how a table is run, see launch.c */
 
 /* Does the steps of a table; false with an error if there is no memory for the arguments. */
 bool run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t count);

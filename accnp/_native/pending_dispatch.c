@@ -104,7 +104,7 @@ run_record(State *state, Record *record, Node *root)
     base[1] = head->table;
     bool done = make_buffers(state, &r, head->fresh, fresh, held, &made)
                 && matches_record(state, &r, head, root, nodes, leaves_found, base + 2)
-                && run_table(state, base, ALONE, NULL, 0);
+                && run_table(state, base, KEEP_GIL, NULL, 0);
     if (done) {
         for (int64_t i = 0; i < head->results; i++) {
             PyObject *buffer = held[next_word(&r)];

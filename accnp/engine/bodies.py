@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from accnp.config import config
-from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import LARGE, OTHERS_SHARED, SHARED, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
 from accnp.ir.aval import result_avals
 from accnp.ir.kernel import LONG_STEP
@@ -58,7 +58,7 @@ def shared_kernels(body: Plan) -> set[int]:
     """
     if config.threads == 1:
         return set()
-    candidates = [k for k in kernels(body) if k.extent > 1 and k.work >= BESIDE]
+    candidates = [k for k in kernels(body) if k.extent > 1 and k.work >= OTHERS_SHARED]
     return {id(k) for k in candidates} if any(k.work >= SHARED for k in candidates) else set()
 
 

@@ -184,7 +184,7 @@ class _Convolution(Series):
             spec = self.v.params["dimension_numbers"].rhs_spec
             order = [spec[1] if name == "c" else spec[2 + int(name[1:])] for name in names]
             copy = copy_layout(1, operand, [spec[0], *order])
-            slot = self.planner.copied(self.v, self.operands, copy)
+            slot = self.planner.plan_copy(self.v, self.operands, copy)
             operand, step = (slot, operand[1], self.dtype, None, 0, operand[5]), self.n_terms
             return _Matrix(operand, 1, step, self.case.features * step)
         return _Matrix(operand, merged[1], step, self.case.group[1])

@@ -59,12 +59,12 @@ __all__ = ["DevicePlanner"]
 
 # Work of a body, in simple operations, up to which one thread of the GPU runs a whole loop faster
 # than the host launches its kernels one by one.
-ALONE = 1 << 10
+ONE_THREAD_WORK = 1 << 10
 # Kernels of all branches up to which all are launched: a kernel of a branch that is not chosen
 # takes some 2 us, less than the host waits for the index and the GPU then waits for the host.
-IDLE = 6
+MAX_GUARDED_KERNELS = 6
 # Launches of one loop above which the host may have to wait: a GPU queues some 1000.
-QUEUE = 512
+QUEUED_LAUNCHES = 512
 
 
 class DevicePlanner(Planner):
@@ -104,7 +104,8 @@ class DevicePlanner(Planner):
                 else:
                     texts[c] = [([spec], self.text_of(spec)) for spec in specs]
         every = [text for pairs in texts.values() for _, text in pairs]
-        refused = self.compiled(every) | self.compiled([more for t in every for more in t.then])
+        later = [more for text in every for more in text.then]
+        refused = self.compile_texts(every) | self.compile_texts(later)
         for c in clusters:
             if c.form == "host":
                 self.host(c.roots[0])
@@ -122,7 +123,7 @@ class DevicePlanner(Planner):
                         self.launch(more, c, 0)
                     self.ends(text)
 
-    def compiled(self, texts: Sequence[Generated]) -> set[int]:
+    def compile_texts(self, texts: Sequence[Generated]) -> set[int]:
         """Compile kernels in parallel; return the ids of the texts that cannot run on a GPU."""
         refused: set[int] = set()
         by_content: dict[Any, list[Generated]] = {}
@@ -162,18 +163,18 @@ class DevicePlanner(Planner):
         self.plan.steps.append(step)
 
     def library(self, v: Value) -> HostStep:
-        if gpu_call_of(v.op) is None or not self.known(v):
+        if gpu_call_of(v.op) is None or not self.supports(v):
             return super().library(v)
         operands = super().library(v).operands
         if v.op.contraction and driver_of(self.device).blas()[0]:
-            product = product_step(v, operands, functools.partial(self.copied, v, operands))
+            product = product_step(v, operands, functools.partial(self.plan_copy, v, operands))
             if product is not None:
                 return product
         step = LibraryStep(v)
         step.operands = operands
         return step
 
-    def copied(self, v: Value, operands: Sequence[HostOperand], copy: Copy) -> int:
+    def plan_copy(self, v: Value, operands: Sequence[HostOperand], copy: Copy) -> int:
         """Plan a launch that copies an operand to another layout; return the slot of the copy."""
         step = self.own_step(copy.kernel, [copy.code] * 2, v)
         source, _, dtype, _, offset, _ = operands[copy.which]
@@ -185,7 +186,7 @@ class DevicePlanner(Planner):
         self.plan.steps.append(step)
         return slot
 
-    def known(self, v: Value) -> bool:
+    def supports(self, v: Value) -> bool:
         """Return whether the array library supports the dtypes of an operation. Kernels of users
         check their own."""
         avals = [x.aval for x in v.inputs] + [*result_avals(v.aval)]
@@ -207,14 +208,14 @@ class DevicePlanner(Planner):
         lowerings = [lowering.block, "" if isinstance(call, LibraryStep) else lowering.kernel]
         for make in map(writer, filter(None, lowerings)):
             steps = super().own_kernel(v, call, make)
-            if steps and not self.compiled([step.text for step in steps]):
+            if steps and not self.compile_texts([step.text for step in steps]):
                 return steps
         return factor_steps(self, v, call) if isinstance(call, LibraryStep) else []
 
     # --- loops and branches ---
 
     def control(self, v: Value) -> None:
-        device_step = self.whole(v)
+        device_step = self.fuse_loop(v)
         if device_step is None:
             fastmath, device = self.plan.fastmath, self.device
             bodies = [
@@ -244,7 +245,7 @@ class DevicePlanner(Planner):
         so that the host need not wait for it. Return whether this was done."""
         code = dtype_code(step.inputs[0].dtype)
         inner = [s for body in step.bodies for s in body.steps]
-        has_few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
+        has_few = len(inner) <= MAX_GUARDED_KERNELS and {DeviceStep} >= set(map(type, inner))
         if step.op.control != "cond" or not has_few or code not in ("b1", "i4", "i8"):
             return False
         step.guard = code
@@ -254,7 +255,7 @@ class DevicePlanner(Planner):
             s.load(self.plan.fastmath)
         return True
 
-    def whole(self, v: Value) -> DeviceStep | None:
+    def fuse_loop(self, v: Value) -> DeviceStep | None:
         """Return one kernel for a whole loop, or None.
 
         If the body is elementwise, each thread runs the loop for its elements; if it is tiny, one
@@ -274,7 +275,7 @@ class DevicePlanner(Planner):
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             row_cond = graph and plan_graph(graph, fastmath)
         kernel_step: Any = blocked_step(step, self.new_slot, fastmath, row_cond, 1, can_stop=False)
-        if kernel_step is None and all(b.work <= ALONE for b in bodies):
+        if kernel_step is None and all(b.work <= ONE_THREAD_WORK for b in bodies):
             kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(kernel_step, KernelStep):
             return None
@@ -332,7 +333,7 @@ def _makes_host_wait(step: Step) -> bool:
     if isinstance(step, ControlStep):
         bodies = any([_makes_host_wait(s) for body in step.bodies for s in body.steps])
         waits = step.op.control == "while" or (step.op.control == "cond" and not step.guard)
-        return bodies or waits or _launches(step) > QUEUE
+        return bodies or waits or _launches(step) > QUEUED_LAUNCHES
     if type(step) is LibraryStep:
         return hasattr(step.function, "waits")
     return not isinstance(step, DeviceStep | LibraryStep)

@@ -23,7 +23,7 @@ from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
 
-from accnp._native import FREE, walker
+from accnp._native import RELEASE_GIL, walker
 from accnp.engine.device_slots import is_table, producers_of, root_slots, rounded_size, slot_sizes
 from accnp.engine.device_speculation import NEVER, early_start_words
 from accnp.engine.device_steps import (
@@ -451,7 +451,7 @@ class _Table:
         self.table = self.calls.words(
             [table_steps.widest, table_steps.count, table_steps.count, *table_steps.words]
         )
-        self.walk = walker(FREE, self.table)
+        self.walk = walker(RELEASE_GIL, self.table)
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """Launch everything; the buffers of the outputs."""

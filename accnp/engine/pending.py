@@ -139,13 +139,13 @@ def nodes_to_store(pending_graph: Pending) -> tuple[list[Node], tuple[int, ...]]
     objects outside the graph refer to."""
     order, n_requested = pending_graph.order, pending_graph.n_requested
     outside_counts = [*map(sub, _references(order), pending_graph.uses)]
-    if max(outside_counts[n_requested:], default=0) <= _ALONE:
+    if max(outside_counts[n_requested:], default=0) <= _UNSHARED_NODE:
         return order[:n_requested], (n_requested,)
     places = [*range(n_requested)]
     places += [
         i
         for i in range(n_requested, len(order))
-        if outside_counts[i] > _ALONE and is_kept(pending_graph, i)
+        if outside_counts[i] > _UNSHARED_NODE and is_kept(pending_graph, i)
     ]
     return [order[i] for i in places], tuple(places)
 
@@ -184,7 +184,7 @@ def unreferenced_leaves(pending_graph: Pending, leaves: Iterable[int]) -> tuple[
             uses += here
         else:
             leaf = pending_graph.leaves[k]
-            if getrefcount(leaf) - uses == _LEAF_ALONE and has_own_buffer(leaf):
+            if getrefcount(leaf) - uses == _UNSHARED_LEAF and has_own_buffer(leaf):
                 lost.append(k)
     return tuple(lost)
 
@@ -200,7 +200,7 @@ def _needed_later(pending_graph: Pending) -> set[int]:
     stays = [
         i
         for i in range(n_requested, len(order))
-        if outside_counts[i] > _ALONE and not is_kept(pending_graph, i)
+        if outside_counts[i] > _UNSHARED_NODE and not is_kept(pending_graph, i)
     ]
     needed: set[int] = set()
     seen = set(stays)
@@ -211,7 +211,7 @@ def _needed_later(pending_graph: Pending) -> set[int]:
             elif (
                 at >= n_requested
                 and at not in seen
-                and not (outside_counts[at] > _ALONE and is_kept(pending_graph, at))
+                and not (outside_counts[at] > _UNSHARED_NODE and is_kept(pending_graph, at))
             ):
                 seen.add(at)
                 stays.append(at)
@@ -222,7 +222,7 @@ def has_own_buffer(leaf: Node) -> bool:
     """Return whether a leaf holds a pooled buffer to which nothing else refers."""
     if not isinstance(leaf.value, Buffer) or leaf.op is LITERAL:
         return False
-    return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
+    return leaf.value.pooled and getrefcount(leaf.value) == _UNSHARED_BUFFER
 
 
 def group_by_device(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -312,4 +312,4 @@ def _measure() -> tuple[int, int, int, int]:
     return alone, leaf_alone, buffer_alone, getrefcount(pending_graph.leaves[len(used) - 1])
 
 
-_ALONE, _LEAF_ALONE, _BUFFER_ALONE, IN_TWO_LISTS = _measure()
+_UNSHARED_NODE, _UNSHARED_LEAF, _UNSHARED_BUFFER, IN_TWO_LISTS = _measure()

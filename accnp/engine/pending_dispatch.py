@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp._native import ALONE, COMPILED, Record
+from accnp._native import COMPILED, KEEP_GIL, Record
 from accnp.caches import BoundedCache
 from accnp.config import epoch, scoped
 from accnp.engine import watch
@@ -73,7 +73,7 @@ def _make_entry(
     thread may be computing the graph meanwhile.
     """
     walk, order = plan.walks, pending_graph.order
-    if plan.quick is None or walk.mode != ALONE or walk.helpers or watch.on or scoped:
+    if plan.quick is None or walk.mode != KEEP_GIL or walk.helpers or watch.on or scoped:
         return None
     if plan.device is not None or plan.overwritten or plan.spare or pending_graph.updated_leaves:
         return None

@@ -37,11 +37,11 @@ __all__ = [
 # one element. Costs are upper estimates: a thread does 3 per nanosecond, and ten times as many in
 # vector code with operands in its caches.
 BRIEF = 1 << 13  # below this, a launch keeps the GIL
-AWAKE = 1 << 15  # from this on, worker threads that are awake anyway take part in a launch
+AWAKE_THREADS_WORK = 1 << 15  # from this on, worker threads that are awake take part in a launch
 PARALLEL = 1 << 18  # from this on, threads share a kernel; sharing 2^16 gained nothing
 # Below both this work and this many bytes, sleeping worker threads are not woken: waking one takes
 # 50 us.
-ROUSE, NEAR = 1 << 21, 1 << 19
+WAKE_WORK, WAKE_BYTES = 1 << 21, 1 << 19
 GRAIN = 1 << 16  # work of one chunk of a kernel: some 20 us
 PIECES = 32  # the maximum number of chunks per thread, for large kernels
 # Work of a kernel in a native loop from which threads share it: some 6 us on one thread. In a loop,
@@ -52,7 +52,7 @@ PIECES = 32  # the maximum number of chunks per thread, for large kernels
 SHARED = 1 << 18
 # Work from which the other kernels of such a loop are shared too, so that each thread finds most of
 # its operands in its own cache.
-BESIDE = 1 << 15
+OTHERS_SHARED = 1 << 15
 # Work of a kernel (0.5 ms) from which its loop runs on the host. That costs 15 us per kernel, but
 # results may then use non-temporal stores.
 LARGE = 1 << 24
@@ -66,7 +66,7 @@ SHORT = 1 << 19
 # and its work is below SHORT_LOOP (some 30 ms): optimizing it first would take a second or more.
 LONG_TEXT = 1 << 16
 SHORT_LOOP = 1 << 26
-APART = 1 << 25  # work of a library call from which threads share it: some 0.2 ms
+LIBRARY_PARALLEL = 1 << 25  # work of a library call from which threads share it: some 0.2 ms
 
 
 SECOND_STAGE = "second stage of a reduction, on its partial results"
@@ -122,7 +122,7 @@ class KernelStep:
         # spent on the shared counter.
         coarse = max(1, 16 * GRAIN // max(1, weight))
         grain = max(fine, min(extent // (PIECES * config.threads), coarse))
-        if PARALLEL <= self.work < ROUSE:  # one or a few chunks per thread
+        if PARALLEL <= self.work < WAKE_WORK:  # one or a few chunks per thread
             threads = max(2, config.threads)
             grain = -(-extent // min(max(threads, 2 * self.work // GRAIN), 8 * threads))
         self.grain = _round_to_cache_lines(grain)
@@ -147,8 +147,8 @@ class KernelStep:
     def is_brief(self) -> bool:
         """Whether it ends before a sleeping worker thread could take part."""
         # The work of matrix products is not an upper estimate: at this limit they take 60 us.
-        limit = PARALLEL if self.text.products else ROUSE
-        return self.work < limit and self.nbytes < NEAR and not self.text.shares
+        limit = PARALLEL if self.text.products else WAKE_WORK
+        return self.work < limit and self.nbytes < WAKE_BYTES and not self.text.shares
 
     @property
     def keeps_gil(self) -> bool:
@@ -259,7 +259,7 @@ class HostStep:
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
         self.work = v.op.cost * max([a.size for a in result_avals(v.aval)] or [1])
-        self.in_rounds = v.op.rounds is not None and self.work >= APART
+        self.in_rounds = v.op.rounds is not None and self.work >= LIBRARY_PARALLEL
 
 
 # The number of runs of a plan after which a dispatch cache entry is made for it, so that the C

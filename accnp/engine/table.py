@@ -24,9 +24,26 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, PARALLEL_FOR, TOGETHER, walker
+from accnp._native import (
+    COPY,
+    GROUP,
+    KEEP_GIL,
+    PARALLEL_FOR,
+    RELEASE_GIL,
+    WITH_AWAKE_HELPERS,
+    WITH_HELPERS,
+    walker,
+)
 from accnp.compiler.kernel_cache import Kernel
-from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, Step, used_slots
+from accnp.engine.steps import (
+    AWAKE_THREADS_WORK,
+    BRIEF,
+    PARALLEL,
+    KernelStep,
+    Plan,
+    Step,
+    used_slots,
+)
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.nontemporal import Pieces
@@ -148,7 +165,10 @@ def _walk(plan: Section) -> Walk | None:
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
     keeps_gil = plan.work < BRIEF and all([step.keeps_gil for group in groups for step in group])
-    mode = (BRIEFLY if is_brief else TOGETHER) if helpers else ALONE if keeps_gil else FREE
+    if helpers:
+        mode = WITH_AWAKE_HELPERS if is_brief else WITH_HELPERS
+    else:
+        mode = KEEP_GIL if keeps_gil else RELEASE_GIL
     walk = walker(mode, address)
     empty = pool.empty
     single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
@@ -275,7 +295,7 @@ class _Table:
                 if not over:
                     words += [COPY, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
                     count += 1
-            several = helpers and _chunks(group, AWAKE) > 1
+            several = helpers and _chunks(group, AWAKE_THREADS_WORK) > 1
             if len(group) == 1:
                 (step,) = group
                 words += self.step(step, step.grain if several else step.stretch, step.nontemporal)

@@ -210,10 +210,10 @@ def branches(x):
 
 def test_branch_needs_no_host_synchronization(fake, monkeypatch):
     """If all branches are few kernels, each kernel reads the index on the GPU."""
-    monkeypatch.setattr(device_plan, "ALONE", 0)  # else a thread does all of it
+    monkeypatch.setattr(device_plan, "ONE_THREAD_WORK", 0)  # else a thread does all of it
     for first in (-9, 1, 2, 9):  # beyond the ends, too
         assert marks_and_fetches(fake, branches, np.float32([first] + 63 * [0.25])) == (0, 0)
-    monkeypatch.setattr(device_plan, "IDLE", 3)
+    monkeypatch.setattr(device_plan, "MAX_GUARDED_KERNELS", 3)
     assert marks_and_fetches(fake, lambda x: branches(x), X[:64]) == (0, 1)
 
 

@@ -201,7 +201,7 @@ def test_one_table_on_several_threads():
 def test_groups_are_shared_step_by_step(name, monkeypatch):
     """Groups of small steps on several threads give bit-identical results."""
     monkeypatch.setattr(table, "PARALLEL", 1)
-    monkeypatch.setattr(table, "AWAKE", 1)
+    monkeypatch.setattr(table, "AWAKE_THREADS_WORK", 1)
     f, arrays = PROGRAMS[name]
     plan, leaves = plan_of(f, arrays)
     first = values(plan, execute.run(plan, leaves, tell=lambda step: None))

@@ -61,7 +61,7 @@ def test_extension_and_fallback_have_the_same_names() -> None:
 
 
 def test_extension_and_fallback_number_modes_and_kinds_equally(native: Any) -> None:
-    names = ["ALONE", "FREE", "TOGETHER", "BRIEFLY"]
+    names = ["KEEP_GIL", "RELEASE_GIL", "WITH_HELPERS", "WITH_AWAKE_HELPERS"]
     assert [getattr(native, name) for name in names] == [0, 1, 2, 3]
     names = ["ARRAY", "TUPLE", "LIST", "DICT", "SAME", "NUMBER"]
     assert [getattr(native, name) for name in names] == [0, 1, 2, 3, 4, 5]

@@ -16,7 +16,7 @@ import accnp as jnp
 from accnp._native import COMPILED
 from accnp.compiler import kernel_cache
 from accnp.config import threads as use_threads
-from accnp.engine.steps import PARALLEL, ROUSE
+from accnp.engine.steps import PARALLEL, WAKE_WORK
 from accnp.runtime import threads
 from accnp.runtime.threads import parallel_run
 from tests.runtime import sources
@@ -68,7 +68,7 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
     with use_threads(2):
         expected = np.asarray(f(x))
         (kernel,) = jnp.inspect(f)(x).kernels
-        assert PARALLEL <= kernel._work < ROUSE
+        assert PARALLEL <= kernel._work < WAKE_WORK
         assert asleep()
         f(x)
         assert threads._thread_pool.asleep == threads._thread_pool.helpers > 0

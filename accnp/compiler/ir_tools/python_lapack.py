@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsInt, cast
 import numpy as np
 
 from accnp.compiler.library.routines import (
-    ALONE,
+    BLAS_THREAD_CALLS,
     CODES,
     ROUTINES,
     SORT_LIMITS,
@@ -122,5 +122,5 @@ def namespace() -> dict[str, Callable[..., Any]]:
     }
     functions |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     functions |= {f"sort_limit_{code}": _constant(most) for code, most in SORT_LIMITS.items()}
-    functions |= {name: lambda: None for name in ALONE}
+    functions |= {name: lambda: None for name in BLAS_THREAD_CALLS}
     return {**functions, **{f"sort_{code}": _sort for code in SORTS}}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from accnp._native import MESSAGE, STOPPED
-from accnp.blas_threads import alone_calls, follow
+from accnp.blas_threads import follow, thread_calls
 from accnp.forks import imported, load_extension, loading
 
 
@@ -59,8 +59,8 @@ def called_in(
             for symbol_bytes in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
                 symbol = symbol_bytes.decode()
                 name = symbol.removeprefix(routines.PREFIX)
-                if name in routines.ALONE:
-                    addresses[symbol] = alone_calls()[name]
+                if name in routines.BLAS_THREAD_CALLS:
+                    addresses[symbol] = thread_calls()[name]
                 else:
                     addresses[symbol] = routines.address(symbol, load_extension)
         follow(loaded=True)

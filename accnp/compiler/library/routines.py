@@ -20,8 +20,8 @@ import numpy as np
 from accnp.compiler.library.special_calls import CALLS
 
 __all__ = [
-    "ALONE", "CODES", "MESSAGE", "PREFIX", "ROUTINES", "SORTS", "SORT_LIMITS", "STOPPED",
-    "address", "sort_symbol", "special_symbol", "symbol",
+    "BLAS_THREAD_CALLS", "CODES", "MESSAGE", "PREFIX", "ROUTINES", "SORTS", "SORT_LIMITS",
+    "STOPPED", "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
 PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
@@ -45,9 +45,9 @@ ROUTINES: dict[str, tuple[str, ...]] = {
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}
 _BLAS = ("trsm",)
 
-# Between the calls of these, which have no arguments, OpenBLAS has one thread. They are no
-# library's: `blas_threads.py` has their addresses.
-ALONE = ("blas_alone", "blas_shared")
+# Between the calls of these, which have no arguments, OpenBLAS has one thread. They belong to no
+# library; `blas_threads.py` has their addresses.
+BLAS_THREAD_CALLS = ("blas_alone", "blas_shared")
 
 # The symbol of the function that tells loops whether to end (`_native/interrupts.c`).
 STOPPED = "accnp_stopped"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import binding, ir
 
 from accnp.compiler.library.routines import (
-    ALONE,
+    BLAS_THREAD_CALLS,
     CODES,
     PREFIX,
     REAL,
@@ -81,7 +81,7 @@ def _switch(name: str) -> None:
     define(name, 0, lambda: (None, (), emit), acts=True)
 
 
-for _name in ALONE:
+for _name in BLAS_THREAD_CALLS:
     _switch(_name)
 
 
