@@ -83,7 +83,7 @@ def module_name(path, root):
     return ".".join(parts)
 
 
-def imported(node, module):
+def imported_modules(node, module):
     """Return the modules that an import statement names, as absolute names."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -152,11 +152,11 @@ def problems(path, root):  # noqa: C901
     tree = ast.parse(source)
     messages = []
     deferred = {id(node) for node in inside_functions(tree)}
-    ghosts = {id(node) for node in type_checking_only(tree)}
+    type_checking_imports = {id(node) for node in type_checking_only(tree)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        for name in imported(node, module):
+        for name in imported_modules(node, module):
             top = name.split(".")[0]
             where = f"line {node.lineno}: {name}"
             if top == "accnp":
@@ -168,9 +168,9 @@ def problems(path, root):  # noqa: C901
                         else [f"{name}.{alias.name}" for alias in node.names]
                     )
                     violations = [compiler_violation(module, m) for m in modules]
-                    if any(violations) and id(node) not in ghosts:
+                    if any(violations) and id(node) not in type_checking_imports:
                         messages.append(f"{where}: {', '.join(filter(None, violations))}")
-                elif part == "_native" and id(node) in ghosts:
+                elif part == "_native" and id(node) in type_checking_imports:
                     pass  # types of what higher layers install
                 elif rank(target) > rank(part):
                     messages.append(f"{where}: upward, rank {rank(part)} to {rank(target)}")
@@ -178,7 +178,7 @@ def problems(path, root):  # noqa: C901
                     messages.append(f"{where}: own import inside a function")
             elif top == "jax":
                 messages.append(f"{where}: the package never imports jax")
-            elif id(node) not in ghosts and not may_import(top, path, root):
+            elif id(node) not in type_checking_imports and not may_import(top, path, root):
                 messages.append(f"{where}: only {' and '.join(COMPILERS[top])} may import it")
             elif top == "scipy" and id(node) not in deferred and part != "compiler":
                 messages.append(f"{where}: scipy at the top of a module")
@@ -226,11 +226,11 @@ def folder_imports():
         if folder is None or path.name == "__init__.py":
             continue
         tree = ast.parse(path.read_text())
-        ghosts = {id(node) for node in type_checking_only(tree)}
+        type_checking_imports = {id(node) for node in type_checking_only(tree)}
         names = [name for _, name in loaded_by_name(tree)]
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and id(node) not in ghosts:
-                base = imported(node, module)[0]
+            if isinstance(node, ast.ImportFrom) and id(node) not in type_checking_imports:
+                base = imported_modules(node, module)[0]
                 names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
         targets = {public_folder(name) for name in names if name in known}
         imports.setdefault(folder, set()).update(targets - {folder, None})
@@ -245,7 +245,7 @@ def test_folders_of_the_public_layer_form_no_cycles():
     assert left == {}
 
 
-def test_scalar_functions_see_only_llvmlite_and_numpy():
+def test_scalar_functions_import_only_allowed_packages():
     allowed = {
         "numba",
         "numpy",
@@ -271,7 +271,7 @@ def test_scalar_functions_see_only_llvmlite_and_numpy():
         module = module_name(path, PACKAGE)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                for name in imported(node, module):
+                for name in imported_modules(node, module):
                     own = name.split(".")[0] == "accnp" and not name.startswith(
                         (
                             "accnp.compiler.llvm.scalars",

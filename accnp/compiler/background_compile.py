@@ -180,7 +180,7 @@ def _run_worker() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _paused or (cache_state.has_waiting_threads() and has_room()):
+        while _paused or (cache_state.is_compiling() and has_room()):
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None

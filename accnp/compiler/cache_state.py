@@ -1,7 +1,7 @@
 """Counts of compiled kernels, kernels under way, and the disk cache under the present options.
 
 The kernel cache, the background compiler, the cache of PTX and the compiler of users' kernels for
-GPUs share them.
+GPUs share them. The runtime counts launches here, and `inspect` and `explain` read the counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accnp.forks import at_fork, imported
 if TYPE_CHECKING:
     from accnp.compiler.disk_cache import DiskCache
 
-__all__ = ["Counters", "counters", "disk_cache", "has_waiting_threads", "kernels_under_way"]
+__all__ = ["Counters", "compile_locks", "counters", "disk_cache", "is_compiling"]
 
 
 class Counters:
@@ -46,7 +46,8 @@ class Counters:
         return self._launches + launches() - self._before
 
     def launched(self, count: int = 1) -> None:
-        """Count launches that do not use `Kernel.call`; -1 for a launch that was not a kernel's."""
+        """Count launches that do not use `Kernel.call`; -1 corrects for a launch of something
+        else than a kernel (`runtime/threads.py`)."""
         self._launches += count
 
     def event(self, what: str, kernel: str, text: str) -> None:
@@ -66,14 +67,14 @@ class Counters:
 
 counters = Counters()
 
-# A lock for each kernel that a thread waits for, by its key.
-kernels_under_way: dict[Any, threading.RLock] = {}
-at_fork(kernels_under_way.clear)  # a child process does not have the threads that were compiling
+# A lock for each kernel that is being compiled for a caller, by its key.
+compile_locks: dict[Any, threading.RLock] = {}
+at_fork(compile_locks.clear)  # a child process does not have the threads that were compiling
 
 
-def has_waiting_threads() -> bool:
-    """Return whether a thread is waiting for a kernel."""
-    return bool(kernels_under_way)
+def is_compiling() -> bool:
+    """Return whether a kernel is being compiled for a caller."""
+    return bool(compile_locks)
 
 
 _disk: DiskCache | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accnp.compiler import executable_memory
 from accnp.compiler.external_symbols import find_symbols
-from accnp.compiler.object_files import split_images
+from accnp.compiler.object_files import split_object_files
 from accnp.config import config
 from accnp.forks import imported
 
@@ -56,7 +56,7 @@ _JUMPS = {
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
     """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
     the code mapped, and the kernels that it calls."""
-    images = split_images(data)
+    images = split_object_files(data)
     outer, kernels = find_symbols(data)
     try:
         image = _Image(images, outer)

@@ -1,8 +1,9 @@
 """Addresses of the functions that machine code calls outside of its own object files.
 
-These are library kernels, routines of LAPACK and NumPy, and users' functions that Numba compiles.
-The loader of object files and Numba's linker ask for them here. Library kernels are compiled on
-first use, so `kernel_cache.py` installs the functions that find them.
+These are library kernels, routines of LAPACK, NumPy and SciPy, and users' functions that Numba
+compiles. The loader of object files and Numba's linker ask for them here. A library kernel may have
+to be compiled first, by the kernel cache, which is a higher layer. `kernel_cache.py` therefore
+installs the functions that find them.
 """
 
 from __future__ import annotations

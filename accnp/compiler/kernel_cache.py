@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from accnp._native import launch_held, launch_released
 from accnp.address_space import has_room, is_shortage, make_shortage_error
 from accnp.caches import BoundedCache, register_cache
-from accnp.compiler.cache_state import counters, disk_cache, kernels_under_way
+from accnp.compiler.cache_state import compile_locks, counters, disk_cache
 from accnp.compiler.external_symbols import install_finders
 from accnp.config import config
 from accnp.forks import collection_paused, imported, renewed, run_uninterrupted
@@ -169,7 +169,7 @@ def get_kernel(
         counters.memory_hits += 1
         return kernel
     with _lock:
-        making = kernels_under_way.setdefault(key, threading.RLock())
+        making = compile_locks.setdefault(key, threading.RLock())
     try:
         with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _known_kernel(key)
@@ -186,7 +186,7 @@ def get_kernel(
                 _kernels.store(key, kernel)
             return kernel
     finally:
-        kernels_under_way.pop(key, None)
+        compile_locks.pop(key, None)
 
 
 def _known_kernel(key: _Key) -> Kernel | None:
@@ -248,8 +248,8 @@ def identity_of(
 
 
 def clear_kernels() -> None:
-    """Forget the kernels of this process, but not those on disk: they are loaded again, even if
-    plans still use them."""
+    """Remove all kernels from the caches in memory. Later calls load them from disk again; existing
+    plans keep theirs."""
     wait_for_background()
     with _lock:
         _kernels.clear()
@@ -313,7 +313,7 @@ def _make(
 
 def _native(
     identity: tuple[str, ...],
-    text: Callable[[], tuple[str, list[str], list[str]]],
+    lower: Callable[[], tuple[str, list[str], list[str]]],
     symbols: tuple[str, ...],
     stored: bool = True,
     upgrades: list[_Upgrade] | None = None,
@@ -340,7 +340,7 @@ def _native(
                 disk.drop(key)
     require_room()
     with collection_paused:
-        lowered = run_uninterrupted(text)  # an interrupt must not leave incomplete typing contexts
+        lowered = run_uninterrupted(lower)  # an interrupt must not leave incomplete typing contexts
     try:
         if upgrades is not None and _starts_in_first_tier(first_tier, *lowered[:2]):
             addresses, code, parts = _background_compile().compile_first(
@@ -493,7 +493,9 @@ def _lower_with_numba(
             numba_source = imported("accnp.compiler.numba.source").numba_source
             text, shared = numba_source(program, to_compile=True), ()
         # Not while Numba compiles: another thread may compile the same one, and wait for Numba.
-        for called in imported("accnp.compiler.library.addresses").called_by(text) - {name}:
+        for called in imported("accnp.compiler.library.addresses").find_library_calls(text) - {
+            name
+        }:
             library_kernel(called)
         return numba.compile_source(
             text, name, signature, enter_function, callees, shared, fastmath
@@ -525,7 +527,7 @@ def library_kernel(name: str) -> Kernel:
 def _find_symbols(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
     for them."""
-    return imported("accnp.compiler.library.addresses").called_in(data, library_kernel)
+    return imported("accnp.compiler.library.addresses").resolve_symbols(data, library_kernel)
 
 
 _called: list[Any] = []  # code of other modules that kernels call is never freed
@@ -536,7 +538,7 @@ def address_of(symbol: str) -> int | None:
     NumPy's sorts, and users' functions that Numba has compiled. None if a symbol is unknown."""
     modules = imported("accnp.compiler.llvm.intrinsics.linked").linked_modules([symbol])
     if modules:
-        # Where nothing calls it, LLVM would drop what each module may define.
+        # LLVM drops definitions with linkonce_odr that nothing refers to, so make them external.
         text = modules[0].replace("define linkonce_odr ", "define ")
         (address,), code = native_code((symbol, text), text, (symbol,))
         _called.append(code)

@@ -1,4 +1,4 @@
-"""Several object files as one string of bytes.
+"""Several object files as one byte string.
 
 The modules of a kernel are compiled in parallel to one object file each. The back end
 (`llvm/objects.py`) joins them, the disk cache stores the result, and the loader (`elf_loader.py`)
@@ -10,18 +10,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-__all__ = ["join_images", "split_images"]
+__all__ = ["join_object_files", "split_object_files"]
 
 _FRAME = struct.Struct("<Q")
 
 
-def join_images(images: Sequence[bytes]) -> bytes:
-    """Return object files as one string, each after its length."""
+def join_object_files(images: Sequence[bytes]) -> bytes:
+    """Return object files as one byte string, each after its length."""
     return b"".join(_FRAME.pack(len(image)) + image for image in images)
 
 
-def split_images(data: bytes) -> list[bytes]:
-    """Return the object files that `join_images` has joined."""
+def split_object_files(data: bytes) -> list[bytes]:
+    """Return the object files that `join_object_files` has joined."""
     images: list[bytes] = []
     while data:
         (size,) = _FRAME.unpack_from(data)

@@ -66,7 +66,8 @@ def ptx_of(
 
     Raises:
         CompileError: the source cannot be compiled for a GPU; the message has the reason.
-        ValueError: the signature is not one of the kernel's arguments.
+        ValueError: the signature does not match the parameters, or passes a float or a complex
+            number by value.
 
     >>> from accnp.compiler.ptx import ptx_of
     >>> text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i])\\n"

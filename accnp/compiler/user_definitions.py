@@ -1,9 +1,10 @@
-"""The texts of users' functions of numbers, by the names under which kernels call them.
+"""The texts of users' scalar functions, by the names under which kernels call them.
 
 `define` stores the text of a function, and returns a name that contains a hash of the text. The
 source of a kernel that calls the function by this name therefore identifies the function, and can
 be part of cache keys. `with_definitions` returns the source of a kernel with the texts of all
-functions that it calls in front, which is what is compiled.
+functions that it calls in front, which is what is compiled. `keep_linked` and `with_linked` do the
+same for the Python source of functions that Numba compiles, which `inspect` shows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _linked: dict[str, str] = {}
 
 
 def define(name: str, text: str) -> str:
-    """Keep the text of a function that calls itself `{name}`. Return its name in kernels."""
+    """Keep the text of a function, with `{name}` for its name, and return its name in kernels."""
     import hashlib  # loads OpenSSL, 6 ms; few programs define functions
 
     mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -47,8 +48,8 @@ def with_definitions(source: str) -> str:
 
 
 def keep_linked(name: str, text: str) -> None:
-    """Keep the text of a module that defines the function `name`, for functions that the front end
-    does not support and Numba compiles."""
+    """Keep the Python source of a module that defines the function `name`, which the front end does
+    not support and Numba compiles."""
     _linked[name] = text
 
 

@@ -178,7 +178,9 @@ def preload(plan: Plan) -> None:
             if step.first_tier < same.first_tier:
                 steps[step.text.source, step.text.signature] = step
     library = imported("accnp.compiler.library.addresses")
-    calls: dict[int, set[str]] = {id(s): library.called_by(s.text.source) for s in steps.values()}
+    calls: dict[int, set[str]] = {
+        id(s): library.find_library_calls(s.text.source) for s in steps.values()
+    }
     # The order of the tasks: library kernels first, because they take longest and other kernels
     # need them; then kernels by decreasing length, because a long one that starts last would leave
     # the other threads idle; last the kernels that wait for the library.

@@ -146,10 +146,10 @@ def _simplify(x: Node, labels: str, needed: set[str], preferred_dtype: Any) -> t
 @promotes_inside
 def _widen_operand(x: Node, preferred_dtype: np.dtype | None) -> Node:
     """Cast an operand to a wider requested dtype before summing, where int8 would overflow."""
-    kind = x.aval.dtype
+    dtype = x.aval.dtype
     if (
         preferred_dtype is None
-        or dtypes.promote(((kind, False), (preferred_dtype, False)))[0] == kind
+        or dtypes.promote(((dtype, False), (preferred_dtype, False)))[0] == dtype
     ):
         return x
     return cast(x, preferred_dtype)
@@ -397,7 +397,7 @@ def _best_pairs(
         set().union(*[t for i, t in enumerate(terms) if m >> i & 1]) for m in range(whole + 1)
     ]
     left = [inside[m] & (set(result) | inside[whole ^ m]) for m in range(whole + 1)]
-    # Labels of a single operand are summed first, so they do not depend on the order.
+    # Labels of a single operand are summed first, so their cost does not depend on the order.
     best: dict[int, tuple[int, list[tuple[int, int]]]] = {
         1 << i: (0, []) for i in range(len(terms))
     }

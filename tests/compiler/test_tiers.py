@@ -276,7 +276,7 @@ def test_failed_optimization_does_not_block_others(no_disk):
     for _ in range(2):
         with pytest.raises((ValueError, kernel_cache.CompileError)):
             kernel_cache.get_kernel(source, "kernel", ("int64",))
-    assert not cache_state.has_waiting_threads()
+    assert not cache_state.is_compiling()
 
 
 def test_long_run_switches_to_optimized_code(no_upgrades):
@@ -344,11 +344,11 @@ def test_worker_ignores_busy_program_if_queue_is_long(no_upgrades, monkeypatch):
     for f in (jnp.sin, jnp.cos, jnp.exp):
         accnp.jit(lambda x, f=f: f(x) - 7)(x).block_until_ready()
     monkeypatch.setattr(background_compile, "MANY", 2)
-    monkeypatch.setattr(cache_state, "has_waiting_threads", lambda: True)
+    monkeypatch.setattr(cache_state, "is_compiling", lambda: True)
     worker = threading.Thread(target=background_compile._run_worker)
     worker.start()
     while len(background_compile._waiting) > 1:
         time.sleep(0.001)
-    monkeypatch.setattr(cache_state, "has_waiting_threads", lambda: False)
+    monkeypatch.setattr(cache_state, "is_compiling", lambda: False)
     worker.join()
     assert not background_compile._waiting

@@ -31,7 +31,7 @@ NARROW = (
 )  # fmt: skip
 WIDE = (*NARROW, *("int64", "uint64", "float64", "float64", "complex128") * 2)
 
-# Shapes on both sides of what kernels, chunks and vectors count to; those drawn more often first.
+# Shapes below and above the lengths of vectors, chunks and kernels; those drawn more often first.
 GRID_CHOICES = (
     *((67,), (17, 33), (5, 7, 19), (1025,), (3, 1, 257), (130, 5), (2, 3), (9,)) * 3,
     *((1, 300), (2049,), (500, 30, 1), (), (1,)) * 2,
@@ -171,7 +171,7 @@ def _special_values(r: random.Random, contents: str, dtype: str) -> str:
         return f"np.array({ends}, '{dtype}')"
     limits = ml_dtypes.finfo(dtype)
     least, most = float(limits.tiny), float(limits.max)
-    if r.random() < 0.4:  # zeros alone: what has no slope, or a pole, is there
+    if r.random() < 0.4:  # finite numbers: many functions have a pole or no derivative at 0
         return f"np.array([0., -0., 1., 2., -1., .5], '{dtype}')"
     return f"np.array([np.nan, np.inf, -np.inf, 0., -0., {least!r}, {most!r}, -2.5, 1.], '{dtype}')"
 

@@ -106,7 +106,7 @@ def nothing_saveable(*_: object, **__: Any) -> bool:
 
 
 def _op_of(prim: Any) -> Op | None:
-    """Return the op of a primitive, or None for one of users."""
+    """Return the op of a primitive, or None for one that users define."""
     return getattr(prim, "op", None)
 
 
@@ -114,7 +114,7 @@ def _op_of(prim: Any) -> Op | None:
 class DotsSaveable:
     """Policy that saves the results of matrix products, and recomputes other values.
 
-    Convolutions are matrix products too, but not if `only_if_no_batch_dims` is set.
+    Convolutions count as matrix products unless `only_if_no_batch_dims` is set.
 
     Parameters
     ----------
@@ -301,9 +301,9 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     Parameters
     ----------
     policy_1 : callable
-        First policy to ask.
+        First of the policies.
     policy_2 : callable
-        Second policy to ask.
+        Second of the policies.
 
     Returns
     -------
@@ -325,8 +325,8 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     >>> float(jnp.grad(f)(0.0))
     1.0
     """
-    _needs_policy("save_from_both_policies", "policy_1", policy_1)
-    _needs_policy("save_from_both_policies", "policy_2", policy_2)
+    _check_policy("save_from_both_policies", "policy_1", policy_1)
+    _check_policy("save_from_both_policies", "policy_2", policy_2)
 
     def policy(prim: Any, *args: Any, **params: Any) -> bool:
         answers = policy_1(prim, *args, **params), policy_2(prim, *args, **params)
@@ -475,7 +475,7 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
-def _needs_policy(function: str, argument: str, policy: object) -> None:
+def _check_policy(function: str, argument: str, policy: object) -> None:
     """Raise TypeError if a policy cannot be called."""
     if not callable(policy):
         raise TypeError(
@@ -580,7 +580,7 @@ def checkpoint(
     """
     check_callable("checkpoint", fun)
     if policy is not None:
-        _needs_policy("checkpoint", "policy", policy)
+        _check_policy("checkpoint", "policy", policy)
     if concrete is not None:
         raise NotImplementedError(
             "checkpoint: the option `concrete` was removed; "
@@ -599,7 +599,9 @@ def checkpoint(
         )
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if policy is not None:
-        imported("accnp.jax_compat.jaxprs.primitives")  # which policies get
+        imported(
+            "accnp.jax_compat.jaxprs.primitives"
+        )  # installs the primitives that are passed to policies
 
     cache: dict[tuple[int, ...], _Checkpointed] = {}
 

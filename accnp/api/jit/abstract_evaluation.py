@@ -1,4 +1,9 @@
-"""`make_jaxpr`, `eval_shape` and `typeof`: programs and types without computing values."""
+"""`make_jaxpr`, `eval_shape` and `typeof`: programs and types without computing values.
+
+A function is traced with nodes that have a type and no value. `ShapeDtypeStruct` describes an
+argument by its type. Functions that need no values accept it in place of an array. `export`
+installs the tracing of symbolic sizes here.
+"""
 
 from __future__ import annotations
 
@@ -145,6 +150,8 @@ class ShapeDtypeStruct:
 
 
 def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
+    """Pass a type to `add`; of a key array, pass the type of its words, and return how it is built
+    from them."""
     dtype: Any = x.dtype
     if type(dtype) is not dtypes.ExtendedDType:
         return add(x)
@@ -459,7 +466,7 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Any:
         Function of pytrees of arrays.
     *args : pytree of array_like
         Positional arguments. `ShapeDtypeStruct` leaves work, too, and their lengths may be symbolic
-        (`export.symbolic_shape`), as those of the results are then.
+        (`export.symbolic_shape`); then those of the results are symbolic as well.
     **kwargs : pytree of array_like
         Keyword arguments.
 

@@ -103,8 +103,8 @@ class ArrayFunction:
                 f" and {sorted(static)} by name" if static else ""
             )
             raise TypeError(
-                f"kernel: {self.of} has the parameters {', '.join(names)}; got {description}; give "
-                "arrays by position, then come its results"
+                f"kernel: {self.of} has the parameters {', '.join(names)}; got {description}; pass "
+                "arrays by position; the parameters for its results follow"
             )
 
     def writes_results(self, operands: int, results: int, static: Sequence[str]) -> bool:
@@ -128,7 +128,7 @@ class ArrayFunction:
         )
 
     def check(self, ins: Sequence[Any], outs: Sequence[Aval], static: dict[str, Any]) -> None:
-        """Compile the function for these types of operands and results, unless it was before.
+        """Compile the function for these types of operands and results, unless it has been.
 
         `ins` and `outs` have a shape and a dtype. Raises TypeError if Numba does not support a
         dtype or cannot compile the function, or if the function returns other types.

@@ -2,7 +2,8 @@
 
 `record_body` traces a user's function on given avals. `close` turns what a graph closes over into
 inputs, and the checks compare the types that a body accepts and returns; their errors name the
-difference. The second group of functions passes the contents of references in and out of bodies.
+difference. The functions from `without_refs` to `write` pass the contents of references in and out
+of bodies.
 """
 
 from __future__ import annotations
@@ -368,7 +369,7 @@ def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:
 
 
 def with_inputs(graph: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-    """Return the same program with its inputs in another order, or with fewer outputs."""
+    """Return a graph of the same nodes with other inputs and outputs."""
     names = ()
     return Graph(inputs, outputs, graph.name, names, graph.level, graph.recorded, graph.trace)
 

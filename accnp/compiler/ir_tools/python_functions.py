@@ -1,4 +1,4 @@
-"""NumPy versions of all functions that kernels call, with which kernels run as ordinary Python.
+"""NumPy versions of all functions that kernels call, so that kernels run as ordinary Python.
 
 ``NAMESPACE`` maps the names of the intrinsics, library kernels and routines to functions of NumPy
 scalars, and of arrays in place of pointers. Tests execute the sources of kernels with it and
@@ -286,7 +286,7 @@ def _find(a: Pointer, n: Integer, value: Number) -> np.int64:
 
 
 def _is_not_normal(x: np.ndarray | np.number) -> np.bool | np.ndarray:
-    """Return whether products are not normal numbers."""
+    """Return whether elements are zero, subnormal, infinite or NaN."""
     size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
     return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
 
@@ -307,8 +307,8 @@ def _widen_to_float64(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def widened(x: ArrayLike) -> np.ndarray:
         array = np.asarray(x)
-        wide = array.dtype.kind in "biu"
-        return array if wide else array.astype(np.result_type(array.dtype, np.float64))
+        is_integer = array.dtype.kind in "biu"
+        return array if is_integer else array.astype(np.result_type(array.dtype, np.float64))
 
     return _without_warnings(lambda *xs: f(*map(widened, xs)))
 

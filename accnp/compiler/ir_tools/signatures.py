@@ -1,7 +1,7 @@
 """Types of the functions and procedures that kernels call.
 
-The scalar functions are in `functions.py`, and the intrinsics in `compiler/intrinsics`. The parser
-and the verifier use these functions.
+The scalar functions are in `loops/functions.py`, and the intrinsics in `compiler/llvm/intrinsics`.
+The front end, the parser and the verifier use this module.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Find the functions that kernels call outside of their own object file: library kernels, routines
 of LAPACK and NumPy, and SciPy's special functions.
 
-The input is an object file, and the output is the addresses of the symbols that it refers to, with
+The input is object files, and the output is the addresses of the symbols that they refer to, with
 the library kernels that must stay loaded. `elf_loader.py` uses it when it loads a kernel. The
 sources of library kernels are in `accnp.compiler.library.library`, and the names of routines in
-`accnp.compiler.library.routines`; both are imported by name on first use. `called_by` returns the
-library kernels that a source calls.
+`accnp.compiler.library.routines`; both are imported by name on first use. `find_library_calls`
+returns the library kernels that a source calls.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class LoadedKernel(Protocol):
 _CALL = re.compile(r"\b\w+(?=\()")
 
 
-def called_by(source: str) -> set[str]:
+def find_library_calls(source: str) -> set[str]:
     """Return the names of the library kernels that a kernel's source calls."""
     library = imported("accnp.compiler.library.library")
     return library.SIGNATURES.keys() & set(_CALL.findall(source))
 
 
-def called_in(
+def resolve_symbols(
     data: bytes, load: Callable[[str], LoadedKernel]
 ) -> tuple[dict[str, int], list[LoadedKernel]]:
-    """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
-    for them. `load` returns a library kernel by its name."""
+    """Return the addresses of the symbols whose names are in `data`, object files or one name, and
+    the kernels that must stay loaded for them. `load` returns a library kernel by its name."""
     library = imported("accnp.compiler.library.library")
     routines = imported("accnp.compiler.library.routines")
     addresses: dict[str, int] = {}

@@ -22,7 +22,7 @@ import llvmlite.binding as llvm
 
 from accnp.compiler.llvm.lock import apart, in_order
 from accnp.compiler.llvm.private import free_passes
-from accnp.compiler.object_files import join_images
+from accnp.compiler.object_files import join_object_files
 from accnp.compiler.processor import TARGET, VECTOR_BYTES, WIDE
 from accnp.compiler.worker_threads import at_work, in_parallel
 from accnp.fast_exit import watch_exit
@@ -227,7 +227,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
             images[i] = _emit(module, passes.level)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return join_images(images)
+    return join_object_files(images)
 
 
 def _emit(module: llvm.ModuleRef, level: int) -> bytes:
@@ -263,7 +263,7 @@ def build_unoptimized(
             objects[i] = _emit(module, 0)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return join_images(objects), [parts[i] for i in range(len(texts))]
+    return join_object_files(objects), [parts[i] for i in range(len(texts))]
 
 
 @in_order
@@ -276,7 +276,7 @@ def build_optimized(parts: Sequence[Part]) -> bytes:
             if passes is not None:
                 module = passes.run(module, machine)
             images.append(_emit(module, level))
-    return join_images(images)
+    return join_object_files(images)
 
 
 @in_order

@@ -15,7 +15,8 @@ the statements:
             c1 = b1
             b1 = s_f4
 
-A value of one element is in a register ("cell"). Threads share each kernel that is large enough:
+A value of one element is in a stack buffer of one element ("cell"), which LLVM keeps in a register.
+Threads share each kernel that is large enough:
 `parallel_for(k83a04b, ...)`. A long loop ends if `stopped(count, mask)` is true, which asks whether
 an interrupt is to end it whenever count & mask is 0.
 """
@@ -104,7 +105,7 @@ class ControlText:
         return Spot(name, code, count)
 
     def cell(self, code: str) -> Spot:
-        """Return a register for one element."""
+        """Return a stack buffer for one element."""
         return self._allocate_spot("cell", code, 1)
 
     def stack(self, code: str, count: int) -> Spot:

@@ -44,7 +44,8 @@ class KernelBuilder:
 
     def __init__(self, spec: KernelSpec, edge: bool = False, tiny: bool = False) -> None:
         self.spec = spec
-        self.edge = edge  # whether it has the loops for long axes, although it is narrow
+        # Whether a narrow cell has the loops for long axes, so that it shares the kernel of others.
+        self.edge = edge
         # Whether the kernel does all its few steps in one call, and will be specialized to sizes.
         self.tiny = tiny
         self.loop_ir = LoopBuilder()
@@ -195,8 +196,8 @@ class KernelBuilder:
         """Assign loop-invariant values before the loop."""
         moving: set[str] = set()
         for s in phase.full:
-            place = s.access or s.index
-            if (place is not None and place.strides[along]) or not moving.isdisjoint(s.args):
+            access = s.access or s.index
+            if (access is not None and access.strides[along]) or not moving.isdisjoint(s.args):
                 moving.add(s.name)
             else:
                 self.statement(s, index)

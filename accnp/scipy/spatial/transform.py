@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.spatial.transform`: rotations and paths between them."""
+"""`accnp.scipy.spatial.transform`: rotations and spherical interpolation."""
 
 from typing import TYPE_CHECKING
 

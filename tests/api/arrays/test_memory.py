@@ -186,8 +186,8 @@ PROGRAMS_WITH_OUTPUT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "native scan": (lambda a: jnp.lax.scan(lambda c, x: (c + x, c * x), a[0], a), (ROWS,)),
     "scan": (lambda a: jnp.lax.scan(called_on_host, a[0], a)[1], (ROWS,)),
 }
-COPIED_RESULTS = {"argument": 2, "nothing": 1}  # how many results; the others are written directly
-WRITTEN_DIRECTLY = (
+COPIED_RESULTS = {"argument": 2, "nothing": 1}  # how many results; others are not copied
+WITHOUT_ALLOCATION = (
     "map",
     "two results",
     "matrix product",
@@ -228,7 +228,7 @@ def test_results_are_written(name: str, allocated: list[int], result_copies: lis
     for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(reference), strict=True):
         np.testing.assert_array_equal(actual, expected)
         assert actual.tobytes() == expected.tobytes()
-    if name in WRITTEN_DIRECTLY:
+    if name in WITHOUT_ALLOCATION:
         assert allocated == []
     assert result_copies == [COPIED_RESULTS.get(name, 0)] * 3
 
