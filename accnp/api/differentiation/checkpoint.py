@@ -599,9 +599,8 @@ def checkpoint(
         )
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if policy is not None:
-        imported(
-            "accnp.jax_compat.jaxprs.primitives"
-        )  # installs the primitives that are passed to policies
+        # This module installs the primitives that are passed to policies.
+        imported("accnp.jax_compat.jaxprs.primitives")
 
     cache: dict[tuple[int, ...], _Checkpointed] = {}
 
