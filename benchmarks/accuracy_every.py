@@ -33,7 +33,7 @@ CHUNK = 1 << 20  # arguments at once: what is made of them stays in the caches
 TINY, SMALLEST, LARGEST = 2.0**-126, 2.0**-149, float(np.finfo(np.float32).max)
 
 
-def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
+def measure_errors(case: Case) -> Callable[[Any], Sequence[Any]]:
     """Return a function that computes the errors of a chunk of arguments.
 
     It returns the largest error and its argument, for normal and for subnormal results.
@@ -66,7 +66,7 @@ def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
     return run
 
 
-def worst(case: Case, stride: int = 1) -> list[tuple[float, float]]:
+def largest_errors(case: Case, stride: int = 1) -> list[tuple[float, float]]:
     """Return the largest errors and their arguments, for normal and for subnormal results.
 
     Only one in `stride` chunks is examined.
@@ -74,7 +74,7 @@ def worst(case: Case, stride: int = 1) -> list[tuple[float, float]]:
     most = [(0.0, 0.0), (0.0, 0.0)]
     ((low, high),) = case.domains
     with jnp.enable_x64(True):
-        run = measured(case)
+        run = measure_errors(case)
         for start in range(0, 1 << 32, CHUNK * stride):
             ends = np.array([start, start + CHUNK - 1], np.uint32).view(np.float32)
             if not (ends.max() >= low and ends.min() <= high):  # outside, or no numbers
@@ -98,7 +98,7 @@ def main() -> None:
     selected, worst_by_label = sys.argv[1:], dict(worst_arguments())
     for case in all_cases():
         if one_number(case) and (not selected or case.name in selected):
-            line = [_by_mpmath(case, most) for most in worst(case)]
+            line = [_by_mpmath(case, most) for most in largest_errors(case)]
             worst_by_label[case.label] = line
             print(case.label, *line, sep=" | ", flush=True)
             labels = [c.label for c in all_cases() if c.label in worst_by_label]

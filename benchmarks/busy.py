@@ -15,10 +15,10 @@ from accnp.bench.timing import busy
 from accnp.config import config
 from benchmarks import registry
 
-WORTH = 5e-4
+MIN_MEASURED_SECONDS = 5e-4
 
 
-def figures(expression: Expression) -> tuple[float, float]:
+def measure_busy_cpus(expression: Expression) -> tuple[float, float]:
     """Return the seconds of one call and the average number of CPUs that it keeps busy."""
     with wide(expression.x64):
         call = expression.ours()
@@ -39,8 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         expressions |= {f"{name}/{n}": e for n, e in group.expressions.items()}
     idle = []
     for name, expression in expressions.items():
-        seconds, cpus = figures(expression)
-        if seconds >= WORTH:
+        seconds, cpus = measure_busy_cpus(expression)
+        if seconds >= MIN_MEASURED_SECONDS:
             print(f"{name:32} {1e3 * seconds:9.3f} ms {cpus:5.2f} of {config.threads} CPUs")
             if cpus < 0.75 * config.threads:
                 idle.append(name)

@@ -22,7 +22,7 @@ from accnp.runtime.buffer import pool_stats
 from benchmarks import registry
 from benchmarks.expressions import Expression, asarray, wide
 
-__all__ = ["count", "count_group", "differences", "imported", "read", "write"]
+__all__ = ["count", "count_group", "count_imports", "differences", "read", "write"]
 
 FOLDER = Path(__file__).parent.parent / "tests" / "expected" / "counts"
 IMPORT = "import"  # not a group of rows: what importing accnp loads
@@ -83,7 +83,7 @@ def count_group(name: str) -> dict[str, dict[str, float]]:
     return {n: count(e) for n, e in group.expressions.items() if e.counted}
 
 
-def imported() -> dict[str, Any]:
+def count_imports() -> dict[str, Any]:
     """Return the modules that `import accnp` loads beyond NumPy: the number of accnp's own, and the
     others."""
     code = """
@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     changes = []
     for name in options.only or [*registry.names(), IMPORT]:
-        current = imported() if name == IMPORT else count_group(name)
+        current = count_imports() if name == IMPORT else count_group(name)
         if options.write:
             write(name, current)
         else:

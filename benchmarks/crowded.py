@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from time import perf_counter
 
 BAR = 1.5
-TURN = 0.1  # seconds; some turns of the scheduler
+SECONDS_PER_TURN = 0.1  # seconds; some turns of the scheduler
 
 
 def kernels() -> dict[str, Callable[[], object]]:
@@ -73,7 +73,7 @@ def kernels() -> dict[str, Callable[[], object]]:
     }
 
 
-def work() -> None:
+def serve_timings() -> None:
     """Read lines with a name and a number of seconds; answer each with the mean seconds
     per call."""
     calls = kernels()
@@ -113,13 +113,13 @@ class _Worker:
     def seconds(self, name: str) -> float:
         """Return the mean seconds per call over one turn."""
         assert self.process.stdin
-        self.process.stdin.write(f"{name}\t{TURN}\n")
+        self.process.stdin.write(f"{name}\t{SECONDS_PER_TURN}\n")
         self.process.stdin.flush()
         return float(self.answer())
 
 
 @contextmanager
-def _crowd(count: int) -> Iterator[None]:
+def _busy_processes(count: int) -> Iterator[None]:
     """Start this number of processes that run busy loops."""
     counting = [sys.executable, "-S", "-c", "while True: pass"]
     processes = [subprocess.Popen(counting) for _ in range(count)]
@@ -141,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.work:
-        work()
+        serve_timings()
         return 0
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     alone, together = _Worker(1), _Worker(threads or 1)
@@ -149,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     together.answer()
     missed = 0
     print(f"{'kernel':26} {'ms alone':>9} {'bar':>5}  ratios")
-    with _crowd(0 if options.quiet else threads or 1):
+    with _busy_processes(0 if options.quiet else threads or 1):
         for name in names:
             if not any(fnmatch.fnmatch(name, f"*{pattern}*") for pattern in options.only):
                 continue

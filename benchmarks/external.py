@@ -55,7 +55,7 @@ def _search(rows: int, length: int, **options: Any) -> Program:
     )
 
 
-def _batched(make: Callable[[Any], Callable[..., Any]]) -> Program:
+def _batched_search(make: Callable[[Any], Callable[..., Any]]) -> Program:
     """Return a function of a sorted and an unsorted row of 8000 elements, batched over
     three rows."""
     a, v = np.sort(_values(3, 8000), axis=1), _values(3, 8000)[:, ::-1].copy()
@@ -78,7 +78,7 @@ def _searches() -> Iterator[Case]:
         "unique": lambda m: lambda a, v: m.numpy.unique(v, size=8000),
     }
     for name, make in kinds.items():
-        yield Case(f"{name} 3x8000", 1.0, _batched(make))
+        yield Case(f"{name} 3x8000", 1.0, _batched_search(make))
 
 
 def _determinants() -> Iterator[Case]:
@@ -272,7 +272,7 @@ def _solvers() -> Iterator[Case]:
     yield Case("alternating directions 100x100", 1.05, traced, plain)
 
 
-def _masked() -> Iterator[Case]:
+def _masked_cases() -> Iterator[Case]:
     def fill(m: Any) -> Callable[..., Any]:
         def step(c: tuple[Any, Any]) -> tuple[Any, Any]:
             return c[0] + 1, c[1].at[c[0]].set(1.0)
@@ -316,7 +316,7 @@ def _sweeps() -> Iterator[Case]:
 def cases() -> list[Case]:
     """Return all cases, in the order of the table."""
     groups = (
-        _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked,
+        _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked_cases,
         _products, _systems, _simulations, _sweeps,
     )  # fmt: skip
     return [case for group in groups for case in group()]

@@ -48,7 +48,7 @@ ONE_THREAD = {
 }
 
 
-def _started(command: Sequence[str], processor: int | None = None) -> subprocess.Popen[str]:
+def _start_process(command: Sequence[str], processor: int | None = None) -> subprocess.Popen[str]:
     pinned = ["taskset", "-c", str(processor)] if processor is not None else []
     environment = {**os.environ, **ONE_THREAD}
     return subprocess.Popen([*pinned, *command], env=environment, stdout=subprocess.PIPE, text=True)
@@ -78,17 +78,17 @@ def run(library: str, case: str) -> float:
     program = [sys.executable, PROGRAM, library, case]
     if library == "jax":
         port = _port()
-        return max(_seconds([_started([*program, str(i), port], i) for i in range(2)]))
+        return max(_seconds([_start_process([*program, str(i), port], i) for i in range(2)]))
     launcher = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
     command = [*program, "0", "0"]
     pinned = [["-n", "1", "taskset", "-c", str(i), *command] for i in range(2)]
-    return _seconds([_started([launcher, *pinned[0], ":", *pinned[1]])])[0]
+    return _seconds([_start_process([launcher, *pinned[0], ":", *pinned[1]])])[0]
 
 
 def run_alone(library: str, case: str) -> float:
     """Run the work of one process twice in parallel and return the seconds of the slower one."""
     program = [sys.executable, PROGRAM, library, case, "alone", "0"]
-    return max(_seconds([_started(program, i) for i in range(2)]))
+    return max(_seconds([_start_process(program, i) for i in range(2)]))
 
 
 def measure(rounds: int) -> dict[tuple[str, str], float]:

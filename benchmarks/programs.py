@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.expressions import Expression
 
-Made = tuple[Callable, tuple]
+ProgramWithArguments = tuple[Callable, tuple]
 
 
 def normal(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
@@ -21,10 +21,10 @@ def normal(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale)
 
 
-def bodies(n: int) -> Callable[[Any], Made]:
+def bodies(n: int) -> Callable[[Any], ProgramWithArguments]:
     """A thousand steps of n bodies that attract each other."""
 
-    def make(m: Any) -> Made:
+    def make(m: Any) -> ProgramWithArguments:
         def force(q: Any, mass: Any) -> Any:
             gap = q[None] - q[:, None]
             square = (gap * gap).sum(-1) + 1e-2
@@ -44,7 +44,7 @@ def bodies(n: int) -> Callable[[Any], Made]:
     return make
 
 
-def mandelbrot(m: Any) -> Made:
+def mandelbrot(m: Any) -> ProgramWithArguments:
     """The number of steps until a point escapes, at most 100, for 300 by 200 points."""
 
     def steps(c: Any) -> Any:
@@ -59,7 +59,7 @@ def mandelbrot(m: Any) -> Made:
     return m.vmap(m.vmap(steps)), (grid,)
 
 
-def jacobi(m: Any) -> Made:
+def jacobi(m: Any) -> ProgramWithArguments:
     """300 Jacobi sweeps for the heat equation on 512 by 512 points with a hot edge."""
 
     def run(u: Any) -> Any:
@@ -74,7 +74,7 @@ def jacobi(m: Any) -> Made:
     return run, (hot,)
 
 
-def recurrent(m: Any) -> Made:
+def recurrent(m: Any) -> ProgramWithArguments:
     """The loss and gradients of a recurrent network over 100 steps."""
     np_ = m.numpy
 
@@ -109,7 +109,7 @@ def _cross_entropy(m: Any, p: Any, x: Any, label: Any) -> Any:
     return -(likelihood * m.nn.one_hot(label, 10)).sum(-1).mean()
 
 
-def train_step(m: Any) -> Made:
+def train_step(m: Any) -> ProgramWithArguments:
     """One step of gradient descent of a 784-512-10 network on 128 images."""
 
     def step(p: Any, x: Any, labels: Any) -> Any:
@@ -119,7 +119,7 @@ def train_step(m: Any) -> Made:
     return step, (_network(784, 512, 10), normal(3, 128, 784), np.arange(128, dtype=np.int32) % 10)
 
 
-def per_example(m: Any) -> Made:
+def per_example(m: Any) -> ProgramWithArguments:
     """The gradient of each of 128 examples with respect to the weights of a 64-128-10 network."""
 
     def gradients(p: Any, x: Any, labels: Any) -> Any:
@@ -133,7 +133,7 @@ def per_example(m: Any) -> Made:
     )
 
 
-def shortest_paths(m: Any) -> Made:
+def shortest_paths(m: Any) -> ProgramWithArguments:
     """Floyd-Warshall shortest paths between 256 points."""
 
     def run(distance: Any) -> Any:
@@ -145,7 +145,7 @@ def shortest_paths(m: Any) -> Made:
     return run, (np.random.default_rng(0).random((256, 256), np.float32) ** 4,)
 
 
-def _program(title: str, make: Callable[[Any], Made], bar: float) -> Expression:
+def _program(title: str, make: Callable[[Any], ProgramWithArguments], bar: float) -> Expression:
     return Expression(title, make, {"jax": bar}, rtol=2e-3, atol=2e-4)
 
 

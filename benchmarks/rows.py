@@ -57,7 +57,7 @@ def normal(shape: Any) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 
 
-def waiting(f: Callable, x: Any) -> Callable[[], Any]:
+def call_and_wait(f: Callable, x: Any) -> Callable[[], Any]:
     return lambda: f(x).block_until_ready()
 
 
@@ -125,8 +125,8 @@ def big_sum(rounds: int) -> list[Row]:
     exact = data.sum(dtype=np.float64)
     ours, numpys = abs(float(anp.sum(a)) - exact), abs(float(data.sum()) - exact)
     calls = {
-        "jit": waiting(accnp.jit(anp.sum), a),
-        "JAX jit": waiting(jax.jit(jnp.sum), j),
+        "jit": call_and_wait(accnp.jit(anp.sum), a),
+        "JAX jit": call_and_wait(jax.jit(jnp.sum), j),
         "numpy": data.sum,
     }
     t = interleave(calls, rounds)
@@ -141,7 +141,10 @@ def dispatch(rounds: int) -> list[Row]:
     calls = {"op": lambda: a + a, "JAX eager": lambda: j + j, "numpy": lambda: data + data}
     t = interleave(calls, 3 * rounds, number=500)
     rows = [row("recording one op on small arrays", 0.25, t, "op", "JAX eager")]
-    calls = {"jit": waiting(accnp.jit(slow_f), a), "JAX jit": waiting(jax.jit(slow_f), j)}
+    calls = {
+        "jit": call_and_wait(accnp.jit(slow_f), a),
+        "JAX jit": call_and_wait(jax.jit(slow_f), j),
+    }
     calls["numpy"] = lambda: slow_f(data)
     t = interleave(calls, 3 * rounds, number=500)
     return [*rows, row("cached jit call, small, waited for", 1.0, t, "jit", "JAX jit")]

@@ -25,21 +25,21 @@ SIZES = (10, 100, 1000)
 LOOPS = ("nbody", "nbody64", "mandelbrot", "jacobi", "rnn", "paths")
 
 
-def one(x: Any) -> Any:
+def add_one(x: Any) -> Any:
     return x + 1
 
 
-def five(x: Any) -> Any:
+def five_operations(x: Any) -> Any:
     return (x + 1) * x - x / 2 + x
 
 
-def twenty(x: Any) -> Any:
+def twenty_operations(x: Any) -> Any:
     for _ in range(5):
         x = (x + 1) * x - x / 2
     return x
 
 
-WORK = {"1": one, "5": five, "20": twenty}
+WORK = {"1": add_one, "5": five_operations, "20": twenty_operations}
 
 
 def small(ops: str, eager: bool, rounds: int) -> list[Row]:
@@ -51,14 +51,14 @@ def small(ops: str, eager: bool, rounds: int) -> list[Row]:
         a, j = anp.asarray(data), jnp.asarray(data)
         ours, theirs = (f, f) if eager else (accnp.jit(f), jax.jit(f))
         np.testing.assert_allclose(np.asarray(ours(a)), np.asarray(theirs(j)), rtol=1e-3)
-        calls = {"ours": _waiting(ours, a), "JAX": _waiting(theirs, j)}
+        calls = {"ours": _call_and_wait(ours, a), "JAX": _call_and_wait(theirs, j)}
         timings[str(n)] = interleave(calls, 3 * rounds, number=50)
     how, bar = ("eager", 0.3) if eager else ("jit", 0.6)
     many = "operation" if ops == "1" else "operations"
-    return [together(f"{ops} {many} on 10 to 1000 elements, {how}", bar, timings)]
+    return [combine_timings(f"{ops} {many} on 10 to 1000 elements, {how}", bar, timings)]
 
 
-def together(work: str, bar: float, timings: Mapping[str, Mapping[str, Timing]]) -> Row:
+def combine_timings(work: str, bar: float, timings: Mapping[str, Mapping[str, Timing]]) -> Row:
     """Combine several measurements into one row by the geometric mean of their ratios."""
     ratios = {name: t["ours"].ratio(t["JAX"]) for name, t in timings.items()}
     means = {
@@ -73,11 +73,11 @@ def _mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def _waiting(f: Callable[..., Any], x: Any) -> Call:
+def _call_and_wait(f: Callable[..., Any], x: Any) -> Call:
     return lambda: f(x).block_until_ready()
 
 
-def recording(rounds: int) -> list[Row]:
+def time_recording(rounds: int) -> list[Row]:
     """Time the recording of operations, one after the other, whose values are not needed yet."""
 
     def record(x: Any) -> Any:
@@ -128,13 +128,13 @@ def loops(rounds: int) -> list[Row]:
         PROGRAMS[name].check(functions)
         calls = {"ours": functions["accnp"], "JAX": functions["jax"]}
         timings[name] = paced(calls, rounds, seconds=1.5)
-    return [together("loops: geometric mean over programs", 0.5, timings)]
+    return [combine_timings("loops: geometric mean over programs", 0.5, timings)]
 
 
 ROWS: dict[str, Callable[[int], list[Row]]] = {
     **{f"small-{ops}-jit": partial(small, ops, False) for ops in WORK},
     **{f"small-{ops}-eager": partial(small, ops, True) for ops in WORK},
-    "recording": recording,
+    "recording": time_recording,
     "parameters": tree_of_parameters,
     "loops": loops,
 }

@@ -14,13 +14,13 @@ N = 1_000_000
 ROWS_, WIDE, TABLE = 100_000, 64, 20_000
 
 
-def whole(seed: int, top: int, *shape: int) -> np.ndarray:
+def random_indices(seed: int, top: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, top, shape).astype(np.int32)
 
 
 def _elements(f: Callable[[Any, Any, Any], Any], top: int = N) -> Callable[[Any], Made]:
     """Return a function of a million numbers and as many indices."""
-    return lambda m: (lambda x, i: f(m, x, i), (normal(0, N), whole(1, top, N)))
+    return lambda m: (lambda x, i: f(m, x, i), (normal(0, N), random_indices(1, top, N)))
 
 
 def _scatter(count: int) -> Callable[[Any], Made]:
@@ -28,23 +28,26 @@ def _scatter(count: int) -> Callable[[Any], Made]:
 
 
 def _index_rows(f: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Made]:
-    places = whole(1, 1000, ROWS_)
+    places = random_indices(1, 1000, ROWS_)
     return lambda m: (lambda x, i: f(m, x, i), (normal(0, ROWS_, WIDE), places))
 
 
 def _embedding(f: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Made]:
-    return lambda m: (lambda e, i: f(m, e, i), (normal(0, TABLE, 128), whole(1, TABLE, 64, 128)))
+    return lambda m: (
+        lambda e, i: f(m, e, i),
+        (normal(0, TABLE, 128), random_indices(1, TABLE, 64, 128)),
+    )
 
 
-def along(m: Any) -> Made:
-    arrays = normal(0, 1000, 1000), whole(1, 1000, 1000, 1000)
+def take_along_rows(m: Any) -> Made:
+    arrays = normal(0, 1000, 1000), random_indices(1, 1000, 1000, 1000)
     return (lambda x, i: m.numpy.take_along_axis(x, i, 1)), arrays
 
 
 EXPRESSIONS = {
     "gather": Expression("x[i], 1e6 from 1e6", _elements(lambda m, x, i: x[i]), BAR),
     "gather-fused": Expression("x[i] * 2 + x, 1e6", _elements(lambda m, x, i: x[i] * 2 + x), BAR),
-    "along": Expression("take_along_axis, 1000x1000", along, BAR),
+    "along": Expression("take_along_axis, 1000x1000", take_along_rows, BAR),
     "scatter-add": Expression("1e6 added to 1e6 places", _scatter(N), BAR, rtol=1e-3, atol=1e-4),
     "scatter-add-1000": Expression(
         "1e6 added to 1000 places", _scatter(1000), BAR, rtol=1e-2, atol=1e-2

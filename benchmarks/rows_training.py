@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.expressions import Expression, rows_of
 from benchmarks.programs import normal
 
-Made = tuple[Callable[..., Any], tuple]
+ProgramWithArguments = tuple[Callable[..., Any], tuple]
 
 
 def descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def cross_entropy(m: Any, logits: Any, labels: Any) -> Any:
     return -(likelihood * m.nn.one_hot(labels, logits.shape[-1])).sum(-1).mean()
 
 
-def mlp(m: Any) -> Made:
+def mlp(m: Any) -> ProgramWithArguments:
     """Three layers 64-128-128-10 with GELU, batch size 64."""
 
     def loss(p: Any, x: Any, labels: Any) -> Any:
@@ -52,7 +52,7 @@ def mlp(m: Any) -> Made:
     return descent(m, loss), (p, normal(3, 64, 64), labels)
 
 
-def transformer(m: Any) -> Made:
+def transformer(m: Any) -> ProgramWithArguments:
     """One block with 4 heads on 8 sequences of 64 vectors of length 64, with a GELU
     layer of 256."""
     np_ = m.numpy
@@ -88,7 +88,7 @@ def transformer(m: Any) -> Made:
     return descent(m, loss), (p, normal(9, 8, 64, width), labels)
 
 
-def lstm(m: Any) -> Made:
+def lstm(m: Any) -> ProgramWithArguments:
     """An LSTM of 64 units over 50 steps of 32 sequences, with a classifier on the last state."""
     np_ = m.numpy
 

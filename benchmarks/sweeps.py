@@ -22,7 +22,7 @@ def _values(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape)
 
 
-def _in_turn(m: Any, steps: int, put: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _alternate_arrays(m: Any, steps: int, put: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Jacobi sweeps that alternate between two arrays."""
 
     def step(_: Any, pair: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -50,7 +50,7 @@ def _stencil3(b: Any, a: Any) -> Any:
     return b.at[1:-1, 1:-1, 1:-1].set(x + y + z + c)
 
 
-def _waves(m: Any) -> Callable[..., Any]:
+def _wave_equation(m: Any) -> Callable[..., Any]:
     """Electromagnetic waves by the finite-difference time-domain method, 40 steps."""
 
     def step(t: Any, fields: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -64,7 +64,7 @@ def _waves(m: Any) -> Callable[..., Any]:
     return lambda *fields: m.lax.fori_loop(0, 40, step, fields)
 
 
-def _levels(m: Any) -> Callable[..., Any]:
+def _thomas_algorithm(m: Any) -> Callable[..., Any]:
     """The Thomas algorithm along the last axis of fields, by scans over the levels."""
     np_, lax = m.numpy, m.lax
 
@@ -139,10 +139,15 @@ def _cases() -> Iterator[_Case]:
         ("3-D stencil, 25x25x25", 0.8, 40, (25, 25, 25), _stencil3),
     ):
         x = _values(*shape)
-        yield name, bar, lambda m, k=steps, f=put: _in_turn(m, k, f), (x, 2 * x)
-    yield "waves in 200x220", 0.8, _waves, tuple(_values(3, 200, 220))
+        yield name, bar, lambda m, k=steps, f=put: _alternate_arrays(m, k, f), (x, 2 * x)
+    yield "waves in 200x220", 0.8, _wave_equation, tuple(_values(3, 200, 220))
     for n, levels in ((64, 60), (128, 160)):
-        yield f"tridiagonal {n}x{n}x{levels}", 0.9, _levels, tuple(_values(3, n, n, levels))
+        yield (
+            f"tridiagonal {n}x{n}x{levels}",
+            0.9,
+            _thomas_algorithm,
+            tuple(_values(3, n, n, levels)),
+        )
     for n in (400, 2000):
         yield f"Durbin {n}", 0.9, _durbin, (_values(n) / (4 * n),)
     data = np.random.default_rng(0).integers(0, 256, 20000, dtype=np.uint8)

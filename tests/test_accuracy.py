@@ -145,9 +145,9 @@ def test_every_argument_is_measured():
         return lambda x: accnp.numpy.where(x == 3.5, f(x) * 1.000001, f(x)).astype(x.dtype)
 
     stride = 0x406  # of chunks: that of 3.5 is the next one that is looked at after the first
-    (sound, _), _ = accuracy_every.worst(case, stride)
+    (sound, _), _ = accuracy_every.largest_errors(case, stride)
     faults = case._replace(form=lambda f: lambda x: faulty(f)(x) if x.dtype == "float32" else f(x))
-    (error, place), _ = accuracy_every.worst(faults, stride)
+    (error, place), _ = accuracy_every.largest_errors(faults, stride)
     assert sound < 1.2
     assert place == 3.5
     assert error > 5

@@ -29,7 +29,7 @@ def test_counts_are_those_on_file(group):
 
 def test_modules_of_the_import_are_those_on_file():
     name = counts.IMPORT
-    changes = counts.differences(name, counts.imported(), counts.read(name))
+    changes = counts.differences(name, counts.count_imports(), counts.read(name))
     assert not changes, "\n".join([*changes, ANEW.format(name)])
 
 

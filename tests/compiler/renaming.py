@@ -8,7 +8,7 @@ from accnp.compiler.loops.ir import Kernel, Var
 from accnp.compiler.loops.types import DType
 
 
-def renamed(kernel: Kernel, seed: int) -> Kernel:
+def rename_randomly(kernel: Kernel, seed: int) -> Kernel:
     """A kernel whose names are random words."""
     rng = random.Random(seed)
     names: dict[str, str] = {}

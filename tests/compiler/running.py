@@ -20,7 +20,7 @@ from accnp.compiler.pipeline import Target, run_passes
 WIDTH = objects.LANE_BYTES or 64
 
 
-def launched(
+def launch_kernel(
     address: int,
     kernel: Kernel,
     arrays: Mapping[str, np.ndarray],
@@ -47,7 +47,7 @@ def signature(kernel: Kernel) -> tuple[str, ...]:
     return (*[f"{b.dtype.token}*" for b in kernel.buffers], *["i8"] * len(kernel.integers))
 
 
-def by_llvm(
+def compile_with_llvm(
     kernel: Kernel, vector_bytes: int = WIDTH, nontemporal: bool = False
 ) -> tuple[int, object]:
     """The entry of a kernel, and what keeps it; with `nontemporal` one that has such stores."""
@@ -59,13 +59,13 @@ def by_llvm(
     return address, code
 
 
-def by_text(kernel: Kernel) -> tuple[int, object]:
+def compile_from_text(kernel: Kernel) -> tuple[int, object]:
     """The same by the path for kernels that are Python text."""
     compiled = get_kernel(numba_source(kernel), kernel.name, signature(kernel))
     return compiled.address, compiled
 
 
-def by_numba(kernel: Kernel) -> tuple[int, object]:
+def compile_with_numba(kernel: Kernel) -> tuple[int, object]:
     """The same by Numba's public API."""
     from accnp.compiler.numba.compile import compile_source
 
@@ -73,7 +73,7 @@ def by_numba(kernel: Kernel) -> tuple[int, object]:
     return compile_source(source, kernel.name, signature(kernel), enter_function)
 
 
-def interpreted(
+def interpret_kernel(
     kernel: Kernel,
     arrays: Mapping[str, np.ndarray],
     integers: Mapping[str, int],

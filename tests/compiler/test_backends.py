@@ -21,8 +21,15 @@ from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8, DType
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
-from tests.compiler.renaming import renamed
-from tests.compiler.running import WIDTH, by_llvm, by_numba, by_text, interpreted, launched
+from tests.compiler.renaming import rename_randomly
+from tests.compiler.running import (
+    WIDTH,
+    compile_from_text,
+    compile_with_llvm,
+    compile_with_numba,
+    interpret_kernel,
+    launch_kernel,
+)
 
 TYPES = (B1, I4, I8, F4, F8)
 EXACT = ("add", "sub", "mul", "div", "neg", "sq", "abs", "fmax", "fmin", "sqrt", "floor", "select")
@@ -156,11 +163,11 @@ def results(
 ) -> list[np.ndarray]:
     arrays = arrays_of(kernel, size, outputs)
     if make is None:
-        interpreted(kernel, arrays, integers, steps)
+        interpret_kernel(kernel, arrays, integers, steps)
     else:
         address, code = make(kernel)
         nontemporal = isinstance(make, partial) and bool(make.keywords.get("nontemporal"))
-        launched(address, kernel, arrays, integers, steps, nontemporal)
+        launch_kernel(address, kernel, arrays, integers, steps, nontemporal)
         del code
     return [arrays[b.name] for b in kernel.buffers[-outputs:]]
 
@@ -186,16 +193,16 @@ def test_maps_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
     n = [1, 5, 31, 64, 65, 200][seed % 6]
-    actual = results(by_llvm, kernel, 256, 5, {}, (0, n))
-    assert bits(actual) == bits(results(by_text, kernel, 256, 5, {}, (0, n)))
-    scalar = results(lambda k: by_llvm(k, 0), kernel, 256, 5, {}, (0, n))
+    actual = results(compile_with_llvm, kernel, 256, 5, {}, (0, n))
+    assert bits(actual) == bits(results(compile_from_text, kernel, 256, 5, {}, (0, n)))
+    scalar = results(lambda k: compile_with_llvm(k, 0), kernel, 256, 5, {}, (0, n))
     assert bits(actual) == bits(scalar)
 
 
 @pytest.mark.parametrize("seed", range(7))
 def test_maps_match_the_interpreter(seed: int):
     kernel = random_map(seed, [*EXACT, "lt", "ge", "ne", "and", "or", "xor", "not", "is_finite"])
-    actual = results(by_llvm, kernel, 128, 5, {}, (2, 99))
+    actual = results(compile_with_llvm, kernel, 128, 5, {}, (2, 99))
     assert bits(actual) == bits(results(None, kernel, 128, 5, {}, (2, 99)))
 
 
@@ -205,10 +212,12 @@ def test_row_kernels_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     n = [1, 15, 16, 17, 70, 100][seed]
     integers = {"n": n, "width": 3 * n}
-    actual = results(by_llvm, kernel, 12 * n, 1, integers, (0, 4))
-    assert bits(actual) == bits(results(by_text, kernel, 12 * n, 1, integers, (0, 4)))
+    actual = results(compile_with_llvm, kernel, 12 * n, 1, integers, (0, 4))
+    assert bits(actual) == bits(results(compile_from_text, kernel, 12 * n, 1, integers, (0, 4)))
     assert bits(actual) == bits(results(None, kernel, 12 * n, 1, integers, (0, 4)))
-    aside = results(partial(by_llvm, nontemporal=True), kernel, 12 * n, 1, integers, (0, 4))
+    aside = results(
+        partial(compile_with_llvm, nontemporal=True), kernel, 12 * n, 1, integers, (0, 4)
+    )
     assert bits(actual) == bits(aside)
 
 
@@ -218,8 +227,8 @@ def test_reductions_match_bitwise_in_all_forms(seed: int):
     verify(kernel)
     n = [1, 31, 100, 1024, 1025, 2100][seed % 6]
     size, integers = 3 * n, {"n": n}
-    actual = results(by_llvm, kernel, size, 1, integers, (0, 3))
-    assert bits(actual) == bits(results(by_text, kernel, size, 1, integers, (0, 3)))
+    actual = results(compile_with_llvm, kernel, size, 1, integers, (0, 3))
+    assert bits(actual) == bits(results(compile_from_text, kernel, size, 1, integers, (0, 3)))
     assert bits(actual) == bits(results(None, kernel, size, 1, integers, (0, 3)))
 
 
@@ -228,8 +237,8 @@ def test_numba_gives_the_same_bits(make: Callable[..., Kernel]):
     kernel = make(4, [*EXACT, "tanh", "lt"])
     outputs = 5 if make is random_map else 1
     integers = {} if make is random_map else {"n": 40}
-    actual = results(by_llvm, kernel, 128, outputs, integers, (0, 3))
-    assert bits(actual) == bits(results(by_numba, kernel, 128, outputs, integers, (0, 3)))
+    actual = results(compile_with_llvm, kernel, 128, outputs, integers, (0, 3))
+    assert bits(actual) == bits(results(compile_with_numba, kernel, 128, outputs, integers, (0, 3)))
 
 
 PLACES = """
@@ -246,7 +255,7 @@ kernel k(a0: f4[], a1: f4[], n) for lo..hi {
 def test_indices_with_variable_strides(index: str):
     kernel = parse_kernel(PLACES.replace("INDEX", index))
     verify(kernel)
-    actual = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
+    actual = results(compile_with_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
     assert bits(actual) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
 
 
@@ -259,7 +268,7 @@ def test_distant_elements_are_gathered(code: str, gathers: bool):
     """
     kernel = parse_kernel(text)
     assert ("gather" in lower(run_passes(kernel, Target(64)), 64, "nounwind")) == gathers
-    actual = results(by_llvm, kernel, 700, 1, {"n": 7}, (1, 90))
+    actual = results(compile_with_llvm, kernel, 700, 1, {"n": 7}, (1, 90))
     assert bits(actual) == bits(results(None, kernel, 700, 1, {"n": 7}, (1, 90)))
 
 
@@ -287,9 +296,9 @@ def test_computed_indices(code: str, index: str, gathers: bool):
     lowered = run_passes(kernel, Target(64), check=True)
     assert ("vector(" in print_kernel(lowered)) == (not (short and gathers))
     assert ("gather" in lower(lowered, 64, "nounwind")) == (gathers and not short)
-    actual = results(by_llvm, kernel, 300, 1, {"n": 3}, (1, 90))
+    actual = results(compile_with_llvm, kernel, 300, 1, {"n": 3}, (1, 90))
     assert bits(actual) == bits(results(None, kernel, 300, 1, {"n": 3}, (1, 90)))
-    assert bits(actual) == bits(results(by_text, kernel, 300, 1, {"n": 3}, (1, 90)))
+    assert bits(actual) == bits(results(compile_from_text, kernel, 300, 1, {"n": 3}, (1, 90)))
 
 
 @pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
@@ -310,7 +319,12 @@ def test_tiles(code: str):
     size, integers = 3000, {"n": 70, "m": 40}
     actual = [
         bits(results(way, kernel, size, 1, integers, (1, 2)))
-        for way in (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
+        for way in (
+            compile_with_llvm,
+            compile_from_text,
+            None,
+            *[compile_with_numba] * (code == "f4"),
+        )
     ]
     assert all(x == actual[0] for x in actual)
     assert "nontemporal, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
@@ -336,7 +350,7 @@ def test_column_reductions(code: str, combine: str):
     verify(kernel)
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
     size, integers = 6000, {"n": 140, "m": 35}
-    ways = (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
+    ways = (compile_with_llvm, compile_from_text, None, *[compile_with_numba] * (code == "f4"))
     actual = [bits(results(way, kernel, size, 1, integers, (0, 2))) for way in ways]
     assert all(x == actual[0] for x in actual)
 
@@ -356,7 +370,7 @@ def test_half_precision(code: str):
     kernel = parse_kernel(text)
     verify(kernel)
     assert "vector(" in print_kernel(run_passes(kernel, Target(64), check=True))
-    ways = (by_llvm, by_text, by_numba, None)
+    ways = (compile_with_llvm, compile_from_text, compile_with_numba, None)
     actual = [results(way, kernel, 200, 1, {}, (3, 150))[0].astype("f4") for way in ways]
     for x in actual[1:]:
         np.testing.assert_array_equal(x, actual[0])
@@ -394,7 +408,7 @@ kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {
 def test_passes_over_rows(n: int):
     kernel = parse_kernel(PASSES)
     verify(kernel)
-    ways = [by_llvm, by_text, None, *[by_numba] * (n == 1500)]
+    ways = [compile_with_llvm, compile_from_text, None, *[compile_with_numba] * (n == 1500)]
     actual = [bits(results(way, kernel, 4 * n, 2, {"n": n}, (0, 3))) for way in ways]
     assert all(x == actual[0] for x in actual)
 
@@ -415,7 +429,10 @@ def test_several_carried_values_are_updated_simultaneously():
     """
     kernel = parse_kernel(text)
     verify(kernel)
-    actual = [results(way, kernel, 8, 1, {"n": 5}, (0, 8)) for way in (by_numba, by_text, by_llvm)]
+    actual = [
+        results(way, kernel, 8, 1, {"n": 5}, (0, 8))
+        for way in (compile_with_numba, compile_from_text, compile_with_llvm)
+    ]
     expected = bits(results(None, kernel, 8, 1, {"n": 5}, (0, 8)))
     assert [bits(x) for x in actual] == [expected] * 3
 
@@ -424,7 +441,7 @@ def test_several_carried_values_are_updated_simultaneously():
 def test_variable_names_do_not_affect_code(seed: int):
     """The text for LLVM is the same whatever variables and buffers are called."""
     for kernel in (random_map(seed, not_exact()), random_fold(seed, list(EXACT))):
-        other = renamed(kernel, seed)._replace(name=kernel.name)
+        other = rename_randomly(kernel, seed)._replace(name=kernel.name)
         verify(other)
         assert other.buffers[0].name != kernel.buffers[0].name
         target = Target(WIDTH)
@@ -450,7 +467,7 @@ def test_functions_of_the_closed_set_have_code_and_a_reference():
             verify(kernel)
             assert "define" in lower(run_passes(kernel, Target(64)), 64, "nounwind")
             arrays = {"x": np.ones(4, of.numpy), "y": np.zeros(4, y.dtype.numpy)}
-            interpreted(kernel, arrays, {}, (0, 4))
+            interpret_kernel(kernel, arrays, {}, (0, 4))
 
 
 def test_numba_source_runs_outside_of_accnp():

@@ -11,7 +11,7 @@ from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.passes.carry_starts import carry_starts
 from accnp.compiler.pipeline import Target, run_passes
-from tests.compiler.running import by_llvm, interpreted, launched
+from tests.compiler.running import compile_with_llvm, interpret_kernel, launch_kernel
 
 # Two arrays with other strides, of two, three and four axes.
 PLANES = """
@@ -95,10 +95,10 @@ def test_results_stay_the_same(name: str, first: int) -> None:
     assert done != run_passes(kernel, Target(64), 6)
     x = np.random.default_rng(0).standard_normal(3000)
     expected, actual, native = np.zeros((3, 3000))
-    interpreted(kernel, {"a0": expected, "a1": x}, integers, (first, rows))
-    interpreted(done, {"a0": actual, "a1": x}, integers, (first, rows))
-    address, code = by_llvm(kernel)
-    launched(address, kernel, {"a0": native, "a1": x}, integers, (first, rows))
+    interpret_kernel(kernel, {"a0": expected, "a1": x}, integers, (first, rows))
+    interpret_kernel(done, {"a0": actual, "a1": x}, integers, (first, rows))
+    address, code = compile_with_llvm(kernel)
+    launch_kernel(address, kernel, {"a0": native, "a1": x}, integers, (first, rows))
     assert code is not None
     np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(native, expected)

@@ -27,7 +27,7 @@ from accnp.compiler.loops.visiting import statements
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.unsupported import Unsupported
-from tests.compiler.running import WIDTH, launched
+from tests.compiler.running import WIDTH, launch_kernel
 
 TOKENS = {np.dtype(t): t for t in ("i4", "i8", "f2", "f4", "f8", "c8", "c16")}
 
@@ -79,7 +79,7 @@ def by_llvm(source, kernel, args, steps):
     named = list(zip(kernel.arguments, args, strict=True))
     arrays = {a.name: x for a, x in named if isinstance(x, np.ndarray)}
     integers = {a.name: x for a, x in named if isinstance(x, int)}
-    launched(address, kernel, arrays, integers, steps)
+    launch_kernel(address, kernel, arrays, integers, steps)
     del code
     return args
 
@@ -664,7 +664,7 @@ def test_a_kernel_calls_others():
         objects.build(text, linked, apart), "accnp_entry", kernel="k"
     )
     actual = np.zeros(12)
-    launched(address, kernel, {"x": x, "y": actual}, {"n": 4, "s": 3}, (0, 3))
+    launch_kernel(address, kernel, {"x": x, "y": actual}, {"n": 4, "s": 3}, (0, 3))
     np.testing.assert_array_equal(actual, y)
     del code
 

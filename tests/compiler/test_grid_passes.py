@@ -39,7 +39,9 @@ kernel k(y: f4[], x: f4[], z: f4[], w: f4[], n0, n1, n2, s0, s1, t0, t1, v) for 
 SIZES = [(1, 1, 4), (2, 17, 132), (1, 40, 36), (3, 16, 128)]
 
 
-def given(n: tuple[int, int, int]) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
+def make_operands(
+    n: tuple[int, int, int],
+) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
     """Operands, integers, and the result."""
     n0, n1, n2 = n
     rng = np.random.default_rng(n1)
@@ -47,13 +49,13 @@ def given(n: tuple[int, int, int]) -> tuple[dict[str, np.ndarray], dict[str, int
     z, w = rng.standard_normal(n1).astype(np.float32), rng.standard_normal((n0, n2, n1))
     w = w.astype(np.float32)
     expected = x[:, :, :n2] * z[:, None] + w.transpose(0, 2, 1)
-    y = aligned(expected.size)
-    arrays = {"y": y, "x": aligned(x.size, x), "z": z, "w": w.ravel()}
+    y = aligned_array(expected.size)
+    arrays = {"y": y, "x": aligned_array(x.size, x), "z": z, "w": w.ravel()}
     strides = {"s0": n1 * (n2 + 4), "s1": n2 + 4, "t0": n1 * n2, "t1": n2, "v": n1}
     return arrays, {"n0": n0, "n1": n1, "n2": n2, **strides}, expected.ravel()
 
 
-def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
+def aligned_array(n: int, values: np.ndarray | None = None) -> np.ndarray:
     room = np.zeros(n + 16, np.float32)
     array = room[-room.ctypes.data % 64 // 4 :][:n]
     if values is not None:
@@ -64,7 +66,7 @@ def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
 def check(kernel: Kernel, n: tuple[int, int, int], last: int, more: dict[str, int]) -> None:
     verify(kernel)
     assert parse_kernel(print_kernel(kernel)) == kernel
-    arrays, integers, expected = given(n)
+    arrays, integers, expected = make_operands(n)
     run(kernel, arrays, integers | more, 0, last)
     assert (arrays["y"] == expected).all()
 
@@ -101,7 +103,7 @@ def test_divisions_become_multiplications():
     assert {v.name for v in divided} == {"n1", "n2"}
     assert "floordiv" not in print_kernel(grid_kernel)
     n = (2, 17, 132)
-    _, integers, _ = given(n)
+    _, integers, _ = make_operands(n)
     factors = {}
     for k, v in enumerate(divided):
         size = integers[v.name]
@@ -124,7 +126,7 @@ def test_kernels_in_one_launch(way: tuple[int, bool]):
     joined = join_kernels([kernel, kernel], [[0, 1], [0, 2]])
     verify(joined)
     assert parse_kernel(print_kernel(joined)) == joined
-    y, x, z = aligned(300), aligned(204), aligned(200)
+    y, x, z = aligned_array(300), aligned_array(204), aligned_array(200)
     x[:], z[:] = np.arange(204), -np.arange(200)
     # First block, blocks, elements, where y and x begin, and the stride of x.
     ints = [0, 3, 100, 0, 4, 2, 3, 2, 200, 100, 0, 1]
@@ -257,7 +259,7 @@ PLANS = {
 }
 
 
-def folded(kernel: Kernel, n0: int, n1: int, last: int, more: dict[str, int]) -> dict:
+def run_reduction(kernel: Kernel, n0: int, n1: int, last: int, more: dict[str, int]) -> dict:
     x = np.random.default_rng(n1).standard_normal(n0 * n1).astype(np.float32)
     arrays = {"y": np.zeros(n0 * n1, np.float32), "s": np.zeros(n0, np.float32), "x": x}
     across = {"s0": 1, "s1": n0} if more else {"s0": n1, "s1": 1}
@@ -274,7 +276,10 @@ def test_rows(name: str):
     verify(grid_kernel)
     assert parse_kernel(print_kernel(grid_kernel)) == grid_kernel
     assert ("once" in print_kernel(grid_kernel)) == plan.once
-    expected, actual = folded(kernel, n0, n1, 1, {}), folded(grid_kernel, n0, n1, n0, {})
+    expected, actual = (
+        run_reduction(kernel, n0, n1, 1, {}),
+        run_reduction(grid_kernel, n0, n1, n0, {}),
+    )
     assert (actual["s"] == expected["s"]).all()
     assert (actual["y"] == expected["y"]).all()
 
@@ -286,8 +291,8 @@ def test_strided_rows():
     verify(grid_kernel)
     assert parse_kernel(print_kernel(grid_kernel)) == grid_kernel
     n0, n1 = 35, 70
-    expected = folded(kernel, n0, n1, 1, {"": 0})
-    actual = folded(grid_kernel, n0, n1, 2, {down.name: 2})
+    expected = run_reduction(kernel, n0, n1, 1, {"": 0})
+    actual = run_reduction(grid_kernel, n0, n1, 2, {down.name: 2})
     assert (actual["s"] == expected["s"]).all()
     with pytest.raises(Unsupported):
         reduce_rows_across(parse_kernel(ROWS), 0)

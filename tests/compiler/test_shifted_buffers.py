@@ -20,7 +20,7 @@ from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.specs import launches
-from tests.compiler.running import by_llvm, interpreted, launched
+from tests.compiler.running import compile_with_llvm, interpret_kernel, launch_kernel
 
 ROWS = """
 kernel k(a0: KIND[], a1: KIND[], a2: KIND[], a3: KIND[], m, s0, t0) for lo..hi {
@@ -63,11 +63,11 @@ def neighbors(text: str, kind: str, rows: int, m: int, by: str) -> tuple[np.ndar
         out = np.zeros(rows * (m + 1), KINDS[kind])
         arrays = {"a0": out, "a1": x, "a2": x[1:], "a3": x[2:]}
         if native:
-            address, code = by_llvm(kernel)
-            launched(address, kernel, arrays, integers, steps)
+            address, code = compile_with_llvm(kernel)
+            launch_kernel(address, kernel, arrays, integers, steps)
             assert code is not None
         else:
-            interpreted(kernel, arrays, integers, steps)
+            interpret_kernel(kernel, arrays, integers, steps)
         outputs.append(out)
     return outputs[0], outputs[1]
 
@@ -107,7 +107,7 @@ AT_THE_END = """
 import ctypes, mmap, sys
 import numpy as np
 from accnp.compiler.ir_tools.parser import parse_kernel
-from tests.compiler.running import by_llvm, launched
+from tests.compiler.running import compile_with_llvm, launch_kernel
 from tests.compiler.test_shifted_buffers import FLAT, ROWS
 libc = ctypes.CDLL(None)
 pages = mmap.mmap(-1, 3 * mmap.PAGESIZE)
@@ -118,7 +118,7 @@ page = np.frombuffer(pages, np.float64, 512, mmap.PAGESIZE)
 kernels = {}
 for text in (ROWS, FLAT):
     kernel = parse_kernel(text.replace("KIND", "f8"))
-    kernels[text] = kernel, *by_llvm(kernel)
+    kernels[text] = kernel, *compile_with_llvm(kernel)
 for m in range(1, 60):
     for text, (kernel, address, _) in kernels.items():
         rows = 3 if text == ROWS else 1
@@ -127,7 +127,7 @@ for m in range(1, 60):
             out = np.zeros(rows * m + 40)
             arrays = {"a0": out, "a1": x, "a2": x[1:], "a3": x[2:]}
             steps = (0, rows) if text == ROWS else (0, m)
-            launched(address, kernel, arrays, {"m": m, "s0": m, "t0": m + 2}, steps)
+            launch_kernel(address, kernel, arrays, {"m": m, "s0": m, "t0": m + 2}, steps)
             y = x.reshape(rows, m + 2)
             expected = (y[:, :-2] + y[:, 2:]) - y[:, 1:-1] * y[:, :-2]
             assert np.array_equal(out[:rows * m], expected.ravel()) and not out[rows * m:].any()

@@ -37,7 +37,7 @@ def token(dtype: np.dtype) -> str:
     return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
 
 
-def computed(function, *arrays):
+def compute_elementwise(function, *arrays):
     """A function of each element, in a kernel."""
     mark = ScalarText(function).name
     of = result_type(mark, [x.dtype for x in arrays])
@@ -55,7 +55,7 @@ def computed(function, *arrays):
     return out
 
 
-def defined(text: str, name: str):
+def define_function(text: str, name: str):
     """The function `f` of a text, which has the source that `inspect` looks for."""
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     scope: dict = {}
@@ -94,7 +94,7 @@ def test_random_functions_match_python(first):
         text = generated_function(seed, ["a0", "a1"])
         arrays = [(FLOATS if k is np.float64 else WHOLE).astype(k) for k in kinds]
         expected = by_python(text, arrays)
-        actual = computed(defined(text, f"<generated {seed}>"), *arrays)
+        actual = compute_elementwise(define_function(text, f"<generated {seed}>"), *arrays)
         for x, y in zip(actual, expected, strict=True):
             if y is not None:
                 compared += 1
@@ -123,7 +123,7 @@ def returns_from_loops(x, n):
     return -1
 
 
-def widened(x, n):
+def int_becomes_float(x, n):
     """An int that becomes a float in a loop."""
     total = 0
     for k in range(n):
@@ -131,7 +131,7 @@ def widened(x, n):
     return total
 
 
-def unpacked(x, n):
+def assign_tuple(x, n):
     a, b = 0, x
     while n > 0:
         a, b = b, a + b
@@ -201,9 +201,17 @@ def nothing_to_join(x, n):
 
 
 FUNCTIONS = [
-    returns_from_loops, widened, unpacked, first_known_in_the_loop, its_own_index, downwards,
-    endless, lazily, chained, nothing_to_join,
-]  # fmt: skip
+    returns_from_loops,
+    int_becomes_float,
+    assign_tuple,
+    first_known_in_the_loop,
+    its_own_index,
+    downwards,
+    endless,
+    lazily,
+    chained,
+    nothing_to_join,
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -217,7 +225,7 @@ def test_loops_match_numba_semantics(function):
         x, n = (v.astype(k) for v, k in zip((FLOATS, WHOLE), kinds, strict=True))
         n = np.minimum(n, 9).astype(kinds[1])
         expected = [compiled(a, b) for a, b in zip(x, n, strict=True)]
-        actual = computed(function, x, n)
+        actual = compute_elementwise(function, x, n)
         np.testing.assert_array_equal(actual, expected)
         numba_type = compiled.nopython_signatures[-1].return_type
         assert from_dtype(actual.dtype) == numba.types.unliteral(numba_type), (function, kinds)
@@ -235,7 +243,7 @@ def test_unreached_recursion_is_not_evaluated():
     def f(n):
         return halved(n) if n != 0 and halved(n) > 1 else -1
 
-    np.testing.assert_array_equal(computed(f, np.array([0, 3, 12])), [-1, -1, 2])
+    np.testing.assert_array_equal(compute_elementwise(f, np.array([0, 3, 12])), [-1, -1, 2])
 
 
 def test_functions_without_loops_have_no_branches_if_they_can():

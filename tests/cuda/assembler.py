@@ -24,7 +24,7 @@ def ptxas() -> str | None:
     return next(str(Path(f.locate())) for f in files if f.name == "ptxas")
 
 
-def refused(texts: Iterable[str]) -> list[str]:
+def assembler_errors(texts: Iterable[str]) -> list[str]:
     """Return the assembler's error messages for the texts that it rejects."""
     path = ptxas() or "ptxas"
 
@@ -41,7 +41,7 @@ def refused(texts: Iterable[str]) -> list[str]:
         return [c for c in some.map(complaint, texts) if c]
 
 
-def spilled(text: str) -> int:
+def spilled_bytes(text: str) -> int:
     """Return the number of bytes that each thread spills because it has too few registers."""
     target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
     assert target

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 from cuda import host_cupy
-from cuda.assembler import ptxas, refused
+from cuda.assembler import assembler_errors, ptxas
 from cuda.fake import gpus
 
 import accnp
@@ -67,4 +67,4 @@ def _assembling():
     yield
     if not REAL and ptxas():
         generated = {p.text for key, p in ptx._ptx_cache.items() if key not in before}
-        assert refused(sorted(generated)) == []
+        assert assembler_errors(sorted(generated)) == []

@@ -22,7 +22,7 @@ import numpy as np
 from cuda.fake_solver import FakeSolver
 from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
-from cuda.strict_cupy import Array, Capturing, capturing, cupyx, library
+from cuda.strict_cupy import Array, Capturing, active_capture, cupyx, library
 
 from accnp.runtime import device, driver
 from accnp.runtime.driver import GEMM, Entries, NotCaptured
@@ -128,7 +128,7 @@ class FakeDriver:
         """Raise for operations that CUDA refuses while a stream is captured, or would not
         repeat.
         """
-        if capturing() is not None:
+        if active_capture() is not None:
             raise RuntimeError(f"cudaErrorStreamCaptureUnsupported: {what}")
 
     def _count(self, what: str) -> None:

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda.strict_cupy import checked
+from cuda.strict_cupy import check_arguments
 
 from accnp.runtime import cupy_driver
 from accnp.runtime.driver import GEMM
@@ -85,7 +85,7 @@ def cuda(monkeypatch):
 
     def strict(where, **functions):
         """Return functions that accept only the arguments that CuPy's functions accept."""
-        attributes = {name: checked(f"{where}.{name}", f) for name, f in functions.items()}
+        attributes = {name: check_arguments(f"{where}.{name}", f) for name, f in functions.items()}
         return SimpleNamespace(**attributes)
 
     runtime = strict(
@@ -185,7 +185,7 @@ class Blas:
 
     def __init__(self, cuda, monkeypatch, wrong=0):
         self.handles, self.wrong = [], wrong
-        cupy = checked("cupy.cuda.device.get_cublas_handle", lambda: 4)
+        cupy = check_arguments("cupy.cuda.device.get_cublas_handle", lambda: 4)
         cuda.driver.xp.cuda.device = SimpleNamespace(get_cublas_handle=cupy)
         self.function = GEMM(self.product)
         library = SimpleNamespace(

@@ -32,7 +32,7 @@ def dtype_of(kind: str) -> np.dtype:
     return np.dtype(f"{_TYPES[kind[0]]}{int(kind[1:]) // 8}")
 
 
-def whole(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def view_as(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return bytes as elements of a dtype, without an incomplete last element."""
     return data[: data.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
@@ -203,12 +203,12 @@ def _call(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
 
     def step(m: Any, c: Any, at: int) -> int:
         if name == "vprintf":
-            pointers = [_room(m, p)[:, :8].view(np.int64)[c, 0] for p in passed]
-            warp_instructions.printed(m, c, *pointers)
+            pointers = [_parameter_bytes(m, p)[:, :8].view(np.int64)[c, 0] for p in passed]
+            warp_instructions.print_output(m, c, *pointers)
             return at + 1
         callee = scope.module.functions[name]
         for mine, its in zip(passed, callee.params, strict=True):
-            _room(m, its)[c] = _room(m, mine)[c]
+            _parameter_bytes(m, its)[c] = _parameter_bytes(m, mine)[c]
         m.returns.setdefault(name, np.zeros(m.n, np.int64))[c] = at + 1
         m.pc[c] = callee.start
         return -1
@@ -239,7 +239,7 @@ _BRANCHES = {
 # --- memory, moves, other threads ---
 
 
-def _room(m: Any, name: str) -> np.ndarray:
+def _parameter_bytes(m: Any, name: str) -> np.ndarray:
     """Return the bytes of a call parameter for each thread."""
     if name not in m.passed:
         m.passed[name] = np.zeros((m.n, 256), np.uint8)
@@ -276,7 +276,9 @@ def _ld(op: list[str], args: list[str], scope: _Scope) -> Step:
                 return
             for k, put in enumerate(targets):
                 start = offset + k * dtype.itemsize
-                raw = np.ascontiguousarray(_room(m, name)[c][:, start : start + dtype.itemsize])
+                raw = np.ascontiguousarray(
+                    _parameter_bytes(m, name)[c][:, start : start + dtype.itemsize]
+                )
                 put(m, c, raw.view(dtype).reshape(-1))
 
         return parameter
@@ -291,7 +293,7 @@ def _ld(op: list[str], args: list[str], scope: _Scope) -> Step:
         m.note(places, c, width)
         for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
-            view = whole(data, dtype)
+            view = view_as(data, dtype)
             for k, out in enumerate(values):
                 out[which] = view[where // dtype.itemsize + k]
         for put, value in zip(targets, values, strict=True):
@@ -308,7 +310,7 @@ def _st(op: list[str], args: list[str], scope: _Scope) -> Step:
         name, offset = _parameter(args[0], scope)
 
         def parameter(m: Any, c: Any, at: int) -> None:
-            room = _room(m, name)
+            room = _parameter_bytes(m, name)
             for k, read in enumerate(sources):
                 start = offset + k * dtype.itemsize
                 value = np.broadcast_to(read(m, c), m.block[c].shape).astype(dtype)
@@ -328,7 +330,7 @@ def _st(op: list[str], args: list[str], scope: _Scope) -> Step:
         m.note(places, c, width)
         for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
-            view = whole(data, dtype)
+            view = view_as(data, dtype)
             for k, value in enumerate(values):
                 view[where // dtype.itemsize + k] = value[which]
 
@@ -394,7 +396,7 @@ def _atom(op: list[str], args: list[str], scope: _Scope) -> Step:
         for k in range(threads.size):
             one = threads[k : k + 1]
             data, where = m.place(places[k : k + 1], one, dtype.itemsize, dtype.itemsize)
-            view, j = whole(data, dtype), int(where[0]) // dtype.itemsize
+            view, j = view_as(data, dtype), int(where[0]) // dtype.itemsize
             old[k] = view[j]
             view[j] = act(old[k], *[v[k] for v in values])
         if put is not None:

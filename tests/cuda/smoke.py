@@ -28,8 +28,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT, WHOLE = 60, 180  # seconds for a check, and for all
 LARGE = 1 << 27  # numbers of float32: 1 GiB to read and write
-SIDE_BY_SIDE = 6
-ALONE = ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations")
+PARALLEL_CHECKS = 6
+SEQUENTIAL_CHECKS = ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations")
 CHECKS: dict[str, Callable[[], Any]] = {}
 
 
@@ -38,7 +38,7 @@ def check(f: Callable[[], Any]) -> Callable[[], Any]:
     return f
 
 
-def _there() -> tuple[Any, Any, Any]:
+def _import_accnp_and_gpu() -> tuple[Any, Any, Any]:
     import accnp
     from accnp.runtime.device_buffer import driver_of
 
@@ -46,9 +46,9 @@ def _there() -> tuple[Any, Any, Any]:
     return accnp, gpu, driver_of(gpu)
 
 
-def _same(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
+def _compare_with_cpu(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
     """Compare a jitted function on the GPU with the CPU, twice; the second call uses the caches."""
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     expected = accnp.jit(f)(*arrays)
     there = [accnp.device_put(a, gpu) for a in arrays]
     g = accnp.jit(f)
@@ -58,10 +58,10 @@ def _same(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
             g(*there),
             expected,
         )
-    return _why(accnp, g, there)
+    return _plan_text(accnp, g, there)
 
 
-def _why(accnp: Any, g: Any, there: Any) -> str:
+def _plan_text(accnp: Any, g: Any, there: Any) -> str:
     text = str(accnp.inspect(g)(*there))
     plan = text[text.index("-- plan --") :].split("\n-- ")[0]
     return "; ".join(line.split("because ")[1] for line in plan.split("\n") if "because " in line)
@@ -85,13 +85,13 @@ def versions() -> Any:
 
 @check
 def device() -> Any:
-    accnp, gpu, driver = _there()
+    accnp, gpu, driver = _import_accnp_and_gpu()
     return {"kind": driver.kind, "cc": driver.cc, **accnp.device_memory_stats(gpu)}
 
 
 @check
 def copies() -> Any:
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     for n in (0, 3, 1 << 10, 1 << 22):
         x = np.arange(n, dtype="f4")
         np.testing.assert_array_equal(np.asarray(accnp.device_put(x, gpu)), x)
@@ -99,34 +99,34 @@ def copies() -> Any:
 
 @check
 def one_kernel() -> Any:
-    return _same(lambda x: x * 2 + 1, X)
+    return _compare_with_cpu(lambda x: x * 2 + 1, X)
 
 
 @check
 def sums() -> Any:
-    return _same(lambda x: [x.sum(), x.max(0), x.mean(1), x.argmax(1)], M)
+    return _compare_with_cpu(lambda x: [x.sum(), x.max(0), x.mean(1), x.argmax(1)], M)
 
 
 @check
 def tiles() -> Any:
-    return _same(lambda x: x.T + x, M)
+    return _compare_with_cpu(lambda x: x.T + x, M)
 
 
 @check
 def several_kernels() -> Any:
     import accnp.nn as nn
 
-    return _same(lambda x: nn.softmax(x, 1) @ x + x.sum(0), M, close=1e-4)
+    return _compare_with_cpu(lambda x: nn.softmax(x, 1) @ x + x.sum(0), M, close=1e-4)
 
 
 @check
 def products_by_address() -> Any:
     """Return whether machine code may call cuBLAS."""
-    _, _, driver = _there()
+    _, _, driver = _import_accnp_and_gpu()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert driver.blas()[0], "; ".join([str(w.message) for w in caught])
-    return _same(lambda x: x @ x.T, M, close=1e-4)
+    return _compare_with_cpu(lambda x: x @ x.T, M, close=1e-4)
 
 
 def _convolutions() -> dict[str, Any]:
@@ -161,7 +161,7 @@ def convolutions_by_products() -> Any:
 
     x, w = np.resize(X, (2, 5, 6, 6)) / 4, np.resize(M, (6, 5, 3, 3)) / 4
     with patch.multiple(device_convolutions, LARGE=0, FEATURES=1, BUFFER_BYTES=1 << 12, ROWS=16):
-        return {n: _same(f, x, w, close=1e-3) for n, f in _convolutions().items()}
+        return {n: _compare_with_cpu(f, x, w, close=1e-3) for n, f in _convolutions().items()}
 
 
 @check
@@ -174,7 +174,7 @@ def speed_of_convolutions() -> Any:
     from accnp import lax
     from accnp.engine import device_convolutions
 
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     side, n, c = (56, 128, 64) if LARGE > 1 << 20 else (2, 1, 16)
     x, w = (accnp.device_put(np.resize(X, s), gpu) for s in ((n, c, side, side), (c, c, 3, 3)))
     milliseconds = {}
@@ -226,7 +226,7 @@ def factorisations_by_address() -> Any:
     from accnp import lax
     from accnp.compiler.library.linalg import block_factors
 
-    _, _, driver = _there()
+    _, _, driver = _import_accnp_and_gpu()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert driver.solver() is not None, "; ".join([str(w.message) for w in caught])
@@ -240,7 +240,7 @@ def factorisations_by_address() -> Any:
         for dtype in ("f4", "c8"):
             for name, f in every.items():
                 try:
-                    outcomes[f"{name} {dtype}"] = _same(
+                    outcomes[f"{name} {dtype}"] = _compare_with_cpu(
                         f, a.astype(dtype), b.astype(dtype), close=1e-3
                     )
                 except Exception as error:
@@ -257,7 +257,7 @@ def speed_of_factorisations() -> Any:
     import accnp.numpy as jnp
     from accnp.compiler.library.linalg import block_factors
 
-    accnp, gpu, driver = _there()
+    accnp, gpu, driver = _import_accnp_and_gpu()
     n = 2048 if LARGE > 1 << 20 else 9
     milliseconds = {}
     for shape in ((n, n), (n // 16, 128, 128))[: 1 + (n > 200)]:
@@ -283,7 +283,7 @@ def speed_of_factorisations() -> Any:
 def a_loop_in_a_kernel() -> Any:
     from accnp import lax
 
-    return _same(lambda x: lax.fori_loop(0, 9, lambda i, c: c * 0.5 + i, x), X)
+    return _compare_with_cpu(lambda x: lax.fori_loop(0, 9, lambda i, c: c * 0.5 + i, x), X)
 
 
 @check
@@ -299,7 +299,7 @@ def loops_in_machine_code() -> Any:
         z = lax.while_loop(lambda c: jnp.abs(c).max() > 0.1, lambda c: turned(c) * 0.2, x)
         return y, z, lax.cond(x.sum() > 0, turned, lambda c: c @ c, x)
 
-    return _same(f, M, close=1e-4)
+    return _compare_with_cpu(f, M, close=1e-4)
 
 
 def _calls() -> dict[str, Callable[..., Any]]:
@@ -327,7 +327,7 @@ def _calls() -> dict[str, Callable[..., Any]]:
 
 @check
 def library_calls() -> Any:
-    return _each(lambda f: f)
+    return _run_library_calls(lambda f: f)
 
 
 @check
@@ -335,14 +335,14 @@ def captured_calls() -> Any:
     """Check for each library call in a loop whether it is a CUDA graph, and its values."""
     from accnp import lax
 
-    return _each(lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c * 0.9), x))
+    return _run_library_calls(lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c * 0.9), x))
 
 
-def _each(make: Callable[[Any], Any]) -> dict[str, str]:
+def _run_library_calls(make: Callable[[Any], Any]) -> dict[str, str]:
     outcomes, bad = {}, []
     for name, f in _calls().items():
         try:
-            outcomes[name] = _same(make(f), M, close=1e-3) or "right"
+            outcomes[name] = _compare_with_cpu(make(f), M, close=1e-3) or "right"
         except Exception as error:
             outcomes[name] = f"{type(error).__name__}: {error}"[:300]
             bad.append(name)
@@ -353,7 +353,7 @@ def _each(make: Callable[[Any], Any]) -> dict[str, str]:
 
 @check
 def a_users_text() -> Any:
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     text = 'extern "C" __global__ void twice(const float* x, float* y) {'
     text += " int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2 * x[i]; }"
     f = accnp.kernel(text, lambda x: x, grid=(16, 256))
@@ -364,7 +364,7 @@ def a_users_text() -> Any:
 def a_users_kernel_of_numba() -> Any:
     from numba import cuda
 
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
 
     @cuda.jit
     def twice(x, y):
@@ -380,7 +380,7 @@ def a_users_kernel_of_numba() -> Any:
 def exchange_with_torch() -> Any:
     import torch
 
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     x = accnp.device_put(X, gpu)
     np.testing.assert_array_equal((torch.from_dlpack(x) + 1).cpu().numpy(), X + 1)
     np.testing.assert_array_equal(np.asarray(accnp.from_dlpack(torch.arange(5.0).cuda()) * 2),
@@ -391,7 +391,7 @@ def exchange_with_torch() -> Any:
 def too_much_memory() -> Any:
     import accnp.numpy as jnp
 
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     total = accnp.device_memory_stats(gpu)["bytes_limit"]
     try:
         with accnp.default_device(gpu):
@@ -401,7 +401,7 @@ def too_much_memory() -> Any:
     else:
         raise AssertionError("twice the memory of the GPU was given out")
     assert "not enough memory" in text, text
-    return _same(lambda x: x + 1, X)
+    return _compare_with_cpu(lambda x: x + 1, X)
 
 
 @check
@@ -411,7 +411,7 @@ def speed() -> Any:
     Each is called a few times separately, then repeatedly without waiting. The memory in use must
     be that of two results, because one is live while the next is computed.
     """
-    accnp, gpu, _ = _there()
+    accnp, gpu, _ = _import_accnp_and_gpu()
     measurements = {}
     for name, n in (("large", LARGE), ("small", len(X))):
         f = accnp.jit(lambda x: x * 2 + 1)
@@ -461,9 +461,9 @@ def main(names: list[str], out: Any = None, limit: float = LIMIT, whole: float =
             outcome = {"ok": False, "says": f"did not end in {most:.3g} s"}
         return {"check": name, **outcome, "seconds": round(time.perf_counter() - begin, 1)}
 
-    alone = [name for name in names if name in ALONE]
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        parallel = pool.map(run, [name for name in names if name not in ALONE])
+    alone = [name for name in names if name in SEQUENTIAL_CHECKS]
+    with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
+        parallel = pool.map(run, [name for name in names if name not in SEQUENTIAL_CHECKS])
         for outcome in itertools.chain(parallel, map(run, alone)):
             failed += not outcome["ok"]
             line = json.dumps(outcome, default=str)

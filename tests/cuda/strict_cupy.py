@@ -19,7 +19,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Capturing", "capturing", "checked", "cupyx", "library", "signature_of"]
+__all__ = [
+    "Array",
+    "Capturing",
+    "active_capture",
+    "check_arguments",
+    "cupy_signature",
+    "cupyx",
+    "library",
+]
 
 _FILE = os.path.join(os.path.dirname(__file__), "cupy_names.txt")
 _lines: dict[str, str] = {}
@@ -29,7 +37,7 @@ with open(_FILE) as _file:
             _lines[_found[1]] = _found[2]
 
 
-def signature_of(name: str) -> inspect.Signature:
+def cupy_signature(name: str) -> inspect.Signature:
     """Return the parameters of a CuPy function."""
     if name not in _lines:
         raise AttributeError(f"{name} is not in cupy_names.txt: is it in CuPy, and with what?")
@@ -38,15 +46,15 @@ def signature_of(name: str) -> inspect.Signature:
     return inspect.signature(space["f"])
 
 
-def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def check_arguments(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that refuses arguments which the CuPy function of that name does not
     have.
     """
-    known = signature_of(name)
+    known = cupy_signature(name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         known.bind(*args, **kwargs)
-        _asked(name)
+        _check_capture(name)
         return function(*args, **kwargs)
 
     return call
@@ -64,7 +72,7 @@ class Capturing:
         self.asked: list[str] = []
 
     def __enter__(self) -> Capturing:
-        assert capturing() is None, "a stream is captured already"
+        assert active_capture() is None, "a stream is captured already"
         Capturing._now.it = self
         return self
 
@@ -72,35 +80,35 @@ class Capturing:
         Capturing._now.it = None
 
 
-def capturing() -> Capturing | None:
+def active_capture() -> Capturing | None:
     """Return the active capture of this thread, or None."""
     return getattr(Capturing._now, "it", None)
 
 
-_REFUSED = {
+_REFUSED_DURING_CAPTURE = {
     "cupy.matmul of": "cuBLAS",
     "cupy.linalg.": "cuSOLVER",
     "cupyx.scipy.linalg.": "cuBLAS",
 }
 
 
-def _asked(name: str) -> None:
-    now = capturing()
+def _check_capture(name: str) -> None:
+    now = active_capture()
     if now is None:
         return
     now.asked.append(name)
-    for start, whose in _REFUSED.items():
+    for start, whose in _REFUSED_DURING_CAPTURE.items():
         if name.startswith(start):
             raise NotImplementedError(
                 f"calling {whose} API during stream capture is currently unsupported"
             )
 
 
-def _looked(name: str) -> Callable[..., Any]:
+def _refuse_during_capture(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
 
     def look(self: Any, *args: Any) -> Any:
-        if capturing() is not None:
+        if active_capture() is not None:
             raise RuntimeError("the current stream is capturing, so synchronous API calls are off")
         return plain(self, *args)
 
@@ -110,21 +118,32 @@ def _looked(name: str) -> Callable[..., Any]:
 class Array(np.ndarray):
     """An array of the library. Functions refuse other arrays as operands."""
 
-    item, tolist, tobytes = _looked("item"), _looked("tolist"), _looked("tobytes")
-    __bool__, __int__, __float__ = _looked("__bool__"), _looked("__int__"), _looked("__float__")
-    __complex__, __index__ = _looked("__complex__"), _looked("__index__")
+    item, tolist, tobytes = (
+        _refuse_during_capture("item"),
+        _refuse_during_capture("tolist"),
+        _refuse_during_capture("tobytes"),
+    )
+    __bool__, __int__, __float__ = (
+        _refuse_during_capture("__bool__"),
+        _refuse_during_capture("__int__"),
+        _refuse_during_capture("__float__"),
+    )
+    __complex__, __index__ = (
+        _refuse_during_capture("__complex__"),
+        _refuse_during_capture("__index__"),
+    )
 
     def __getitem__(self, key: Any) -> Any:  # CuPy has no scalars: they are arrays on the GPU
-        return _mine(super().__getitem__(key))
+        return _convert_results(super().__getitem__(key))
 
 
-def _mine(x: Any) -> Any:
+def _convert_results(x: Any) -> Any:
     if isinstance(x, tuple):
-        return tuple([_mine(y) for y in x])
+        return tuple([_convert_results(y) for y in x])
     return np.asarray(x).view(Array) if isinstance(x, np.ndarray | np.generic) else x
 
 
-def _refuse(name: str, values: Any) -> None:
+def _refuse_numpy_arrays(name: str, values: Any) -> None:
     for x in values:
         if type(x) is np.ndarray:
             raise TypeError(f"{name}: Unsupported type {type(x)}")
@@ -143,17 +162,17 @@ class _Space:
             return self._own[path]
         if any(line.startswith(path + ".") for line in _lines):
             return _Space(path, self._own)
-        known = signature_of(path)
+        known = cupy_signature(path)
         function: Any = np
         for part in path.split(".")[1:]:
             function = getattr(function, part)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             known.bind(*args, **kwargs)
-            _asked(path)
+            _check_capture(path)
             if path not in ("cupy.asarray", "cupy.from_dlpack"):
-                _refuse(path, [*args, *kwargs.values()])
-            return _mine(function(*args, **kwargs))
+                _refuse_numpy_arrays(path, [*args, *kwargs.values()])
+            return _convert_results(function(*args, **kwargs))
 
         return call
 
@@ -161,18 +180,18 @@ class _Space:
 def _matmul(a: Any, b: Any) -> Any:
     has_own_kernel = a.dtype.kind in "biu" and a.dtype.itemsize > 1  # cuBLAS is not called
     if not has_own_kernel:
-        _asked(f"cupy.matmul of {a.dtype}")
+        _check_capture(f"cupy.matmul of {a.dtype}")
     small = a.dtype.name == "bfloat16"
     if small and max(a.ndim, b.ndim) > 2:
         raise TypeError("CuPy has no products of stacks of bfloat16 matrices")
     if a.dtype.itemsize == 2:  # added up in float32
-        return _mine(np.matmul(a.astype("f4"), b.astype("f4")).astype(a.dtype))
-    return _mine(np.matmul(a, b))
+        return _convert_results(np.matmul(a.astype("f4"), b.astype("f4")).astype(a.dtype))
+    return _convert_results(np.matmul(a, b))
 
 
 def _argsort(a: Any, axis: int = -1, kind: Any = None) -> Any:
     assert kind in (None, "stable")
-    return _mine(np.argsort(a, axis, kind="stable"))
+    return _convert_results(np.argsort(a, axis, kind="stable"))
 
 
 class _Cublas:
@@ -183,8 +202,8 @@ class _Cublas:
     def __init__(self) -> None:
         self.mode = 0
         self.seen: list[int] = []
-        self.getMathMode = checked("cupy.cuda.cublas.getMathMode", lambda handle: self.mode)
-        self.setMathMode = checked("cupy.cuda.cublas.setMathMode", self._set)
+        self.getMathMode = check_arguments("cupy.cuda.cublas.getMathMode", lambda handle: self.mode)
+        self.setMathMode = check_arguments("cupy.cuda.cublas.setMathMode", self._set)
 
     def _set(self, handle: int, mode: int) -> None:
         assert handle == 77
@@ -198,8 +217,8 @@ def library() -> Any:
         "cupy.cuda.cublas": _Cublas(),
         "cupy.cuda.device.get_cublas_handle": lambda: 77,
         "cupy.ndarray": Array,
-        "cupy.matmul": checked("cupy.matmul", _matmul),
-        "cupy.argsort": checked("cupy.argsort", _argsort),
+        "cupy.matmul": check_arguments("cupy.matmul", _matmul),
+        "cupy.argsort": check_arguments("cupy.argsort", _argsort),
         "cupy.dtype": np.dtype,
     }
     return _Space("cupy", own)
@@ -213,22 +232,22 @@ def _errstate(**_: Any) -> Iterator[None]:
 def _solve_triangular(a: Any, b: Any, **kwargs: Any) -> Any:
     from scipy.linalg import solve_triangular
 
-    _refuse("solve_triangular", (a, b))
+    _refuse_numpy_arrays("solve_triangular", (a, b))
     if a.shape[:-2] != b.shape[:-2]:
         raise ValueError("incompatible batch count")
     solutions = np.empty(b.shape, b.dtype)
     for i in np.ndindex(a.shape[:-2]):
         solutions[i] = solve_triangular(a[i], b[i], **kwargs)
-    return _mine(solutions)
+    return _convert_results(solutions)
 
 
 def _lu_factor(a: Any, **kwargs: Any) -> Any:
     from scipy.linalg import lu_factor
 
-    _refuse("lu_factor", (a,))
+    _refuse_numpy_arrays("lu_factor", (a,))
     if a.ndim != 2:
         raise np.linalg.LinAlgError("the array must be two-dimensional")
-    return _mine(lu_factor(a, **kwargs))
+    return _convert_results(lu_factor(a, **kwargs))
 
 
 @contextlib.contextmanager
@@ -237,10 +256,10 @@ def cupyx() -> Iterator[None]:
     modules: dict[str, Any] = {
         name: ModuleType(name) for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.linalg")
     }
-    modules["cupyx"].errstate = checked("cupyx.errstate", _errstate)
+    modules["cupyx"].errstate = check_arguments("cupyx.errstate", _errstate)
     path = "cupyx.scipy.linalg"
-    modules[path].solve_triangular = checked(f"{path}.solve_triangular", _solve_triangular)
-    modules[path].lu_factor = checked(f"{path}.lu_factor", _lu_factor)
+    modules[path].solve_triangular = check_arguments(f"{path}.solve_triangular", _solve_triangular)
+    modules[path].lu_factor = check_arguments(f"{path}.lu_factor", _lu_factor)
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:

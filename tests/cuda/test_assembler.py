@@ -4,7 +4,7 @@ import platform
 import sys
 
 import pytest
-from cuda.assembler import ptxas, refused
+from cuda.assembler import assembler_errors, ptxas
 
 from accnp.compiler.ptx import ptx_of
 
@@ -20,7 +20,7 @@ def test_assembler_is_found_if_the_extra_is_installed():
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
 def test_assembler_accepts_our_ptx_and_refuses_other_text(cc):
     text = ptx_of(SOURCE, ("f4*", "f4*"), tasks=True, cc=cc).text
-    assert refused([text]) == []
-    (message,) = refused([text, text.replace("ret;", "return;")])
+    assert assembler_errors([text]) == []
+    (message,) = assembler_errors([text, text.replace("ret;", "return;")])
     assert "error" in message
     assert "return;" in message

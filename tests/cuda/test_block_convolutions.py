@@ -20,15 +20,15 @@ def normal(*shape, dtype="f4"):
     return (x + 1j * RNG.normal(size=shape) if dtype[0] == "c" else x).astype(jnp.dtype(dtype))
 
 
-def same(**how):
+def same_padding(**how):
     return lambda x, w: lax.conv_general_dilated(x, w, (1,) * (x.ndim - 2), "SAME", **how)
 
 
-def moved(x, w):
+def strided_with_negative_padding(x, w):
     return lax.conv_general_dilated(x, w, (2, 1), [(1, 2), (-1, 3)], rhs_dilation=(2, 3))
 
 
-def spread(x, w):
+def dilated_operand(x, w):
     return lax.conv_general_dilated(x, w, (1, 2), [(1, -1), (-2, 3)], lhs_dilation=(2, 3))
 
 
@@ -43,17 +43,21 @@ LAST = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
 X, W = normal(2, 3, 9, 8), normal(5, 3, 3, 2)
 # Those of 16 features and more are by tiles.
 CASES = {
-    "moved": (moved, X, W),
-    "spread": (spread, X, W),
-    "groups": (same(feature_group_count=3), normal(2, 6, 5, 4), normal(9, 2, 3, 2)),
-    "groups of examples": (same(batch_group_count=2), normal(4, 6, 5), normal(8, 6, 3)),
-    "complex": (same(), normal(2, 3, 9, dtype="c8"), normal(2, 3, 4, dtype="c8")),
-    "whole numbers": (same(), normal(2, 3, 9, dtype="i4"), normal(5, 3, 4, dtype="i4")),
-    "halves": (same(), normal(2, 3, 9, dtype="bfloat16"), normal(5, 3, 4, dtype="bfloat16")),
+    "moved": (strided_with_negative_padding, X, W),
+    "spread": (dilated_operand, X, W),
+    "groups": (same_padding(feature_group_count=3), normal(2, 6, 5, 4), normal(9, 2, 3, 2)),
+    "groups of examples": (same_padding(batch_group_count=2), normal(4, 6, 5), normal(8, 6, 3)),
+    "complex": (same_padding(), normal(2, 3, 9, dtype="c8"), normal(2, 3, 4, dtype="c8")),
+    "whole numbers": (same_padding(), normal(2, 3, 9, dtype="i4"), normal(5, 3, 4, dtype="i4")),
+    "halves": (
+        same_padding(),
+        normal(2, 3, 9, dtype="bfloat16"),
+        normal(5, 3, 4, dtype="bfloat16"),
+    ),
     "no space": (lambda x, w: lax.conv(x, w, (), ()), normal(2, 3), normal(4, 3)),
-    "tiles": (spread, normal(3, 2, 9, 8), normal(17, 2, 3, 2)),
-    "tiles, features last": (same(**LAST), normal(2, 9, 8, 19), normal(3, 2, 19, 70)),
-    "tiles in groups": (same(feature_group_count=2), normal(2, 6, 70), normal(34, 3, 3)),
+    "tiles": (dilated_operand, normal(3, 2, 9, 8), normal(17, 2, 3, 2)),
+    "tiles, features last": (same_padding(**LAST), normal(2, 9, 8, 19), normal(3, 2, 19, 70)),
+    "tiles in groups": (same_padding(feature_group_count=2), normal(2, 6, 70), normal(34, 3, 3)),
     "gradients by tiles": (gradients, normal(2, 17, 9, 8), normal(18, 17, 3, 2)),
 }
 
@@ -94,6 +98,8 @@ def test_long_sums_are_split(fake, monkeypatch, name):
 
 def test_convolution_loops_run_without_python(fake):
     def f(x, w):
-        return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
+        return lax.scan(
+            lambda c, k: (jnp.tanh(same_padding()(c, k)), c.sum()), x, jnp.stack([w, -w, w])
+        )
 
     check_no_python(fake, f, (normal(2, 5, 7) / 9, normal(5, 5, 3) / 9))

@@ -22,16 +22,16 @@ def normal(*shape, dtype="f4"):
     return (x + 1j * RNG.normal(size=shape) if dtype[0] == "c" else x).astype(dtype)
 
 
-def regular(*shape, dtype="f4"):
+def well_conditioned(*shape, dtype="f4"):
     return normal(*shape, dtype=dtype) + 5 * np.eye(shape[-1], dtype=dtype)
 
 
-def positive(*shape, dtype="f4"):
+def positive_definite(*shape, dtype="f4"):
     x = normal(*shape, dtype=dtype)
     return x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
 
 
-def close(actual, expected):
+def assert_close(actual, expected):
     expected = np.asarray(expected)
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     if expected.dtype.kind not in "fc":
@@ -41,7 +41,7 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=bound)
 
 
-def there(x):
+def put_on_gpu(x):
     return jax.device_put(x, jax.devices("gpu")[0])
 
 
@@ -55,7 +55,7 @@ def check(gpu, f, *args):
     actual = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
     assert not {"call", "copy_out"} & {*calls}
     for a, b in zip(actual, expected, strict=True):
-        close(a, b)
+        assert_close(a, b)
 
 
 def systems(a, b, wide):
@@ -82,20 +82,20 @@ def factors(a):
 def test_values(gpu, dtype):
     with jax.enable_x64(dtype == "c16"):
         # Five: a fake GPU has four blocks at most, one of which has to do two then.
-        a, b = regular(5, 9, 9, dtype=dtype), normal(5, 9, 2, dtype=dtype)
-        check(gpu, jnp.linalg.cholesky, positive(5, 9, 9, dtype=dtype).swapaxes(1, 2))
+        a, b = well_conditioned(5, 9, 9, dtype=dtype), normal(5, 9, 2, dtype=dtype)
+        check(gpu, jnp.linalg.cholesky, positive_definite(5, 9, 9, dtype=dtype).swapaxes(1, 2))
         check(gpu, systems, a, b, normal(5, 9, 37, dtype=dtype))
         check(gpu, factors, a)
 
 
 def test_more_rows_than_a_warp_has_lanes(gpu):
-    check(gpu, jnp.linalg.cholesky, positive(70, 70))
-    check(gpu, jnp.linalg.inv, regular(45, 45) + normal(45, 45))
+    check(gpu, jnp.linalg.cholesky, positive_definite(70, 70))
+    check(gpu, jnp.linalg.inv, well_conditioned(45, 45) + normal(45, 45))
     check(gpu, jnp.linalg.qr, normal(50, 40))
 
 
 def test_matrices_without_factorization(gpu):
-    a = positive(2, 4, 4)
+    a = positive_definite(2, 4, 4)
     a[1, 2, 2] = -1
     check(gpu, lax.linalg.cholesky, a)
     singular = np.ones((3, 3), "f4")
@@ -110,14 +110,14 @@ def test_eigenvalues(gpu, dtype):
         a = a + a.conj().swapaxes(1, 2)
         lower = np.tril(a) + np.triu(normal(5, 5, dtype=dtype), 1)  # the other half is not read
         for x, how in ((lower, {"lower": True}), (lower.swapaxes(1, 2).conj(), {"lower": False})):
-            v, w = lax.linalg.eigh(there(x), symmetrize_input=False, **how)
-            close(w, np.linalg.eigvalsh(a))
-            close(a @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None])
-            close(np.asarray(v).conj().swapaxes(1, 2) @ v, np.eye(5, dtype=dtype) + 0 * a)
+            v, w = lax.linalg.eigh(put_on_gpu(x), symmetrize_input=False, **how)
+            assert_close(w, np.linalg.eigvalsh(a))
+            assert_close(a @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None])
+            assert_close(np.asarray(v).conj().swapaxes(1, 2) @ v, np.eye(5, dtype=dtype) + 0 * a)
         x = np.stack([np.ones((5, 5)), np.zeros((5, 5)), 1e-30 * a[0], np.full((5, 5), np.nan)])
-        v, w = lax.linalg.eigh(there(x.astype(dtype)), symmetrize_input=False)
+        v, w = lax.linalg.eigh(put_on_gpu(x.astype(dtype)), symmetrize_input=False)
         for eigenvalues, one in zip(w[:3], x, strict=False):
-            close(eigenvalues, np.linalg.eigvalsh(one).astype(w.dtype))
+            assert_close(eigenvalues, np.linalg.eigvalsh(one).astype(w.dtype))
         assert jnp.isnan(v[3]).all()
         assert jnp.isnan(w[3]).all()
         assert "call" not in getattr(driver_of(gpu), "calls", {})
@@ -133,18 +133,20 @@ def test_singular_values(gpu, dtype):
         special = np.stack([*special, np.full((6, 6), np.nan)]).astype(dtype)  # of low rank, mostly
         every = (tall.swapaxes(1, 2), True), (tall, False), (tall, True), (special, True)
         for a, full in every if dtype == "f4" else every[:1]:  # compiling takes its time
-            u, s, vh = map(np.asarray, jnp.linalg.svd(there(a), full_matrices=full))
+            u, s, vh = map(np.asarray, jnp.linalg.svd(put_on_gpu(a), full_matrices=full))
             assert np.isnan(s[-1]).all() == np.isnan(u[-1]).all() == np.isnan(vh[-1]).all()
             u, s, vh, a = (x[:4] for x in (u, s, vh, a))
             k = s.shape[-1]
-            close(s, np.linalg.svd(a, compute_uv=False))
-            close((u[..., :k] * s[:, None]) @ vh[:, :k], a)
+            assert_close(s, np.linalg.svd(a, compute_uv=False))
+            assert_close((u[..., :k] * s[:, None]) @ vh[:, :k], a)
             for x in (u, vh.conj().swapaxes(1, 2)):
                 eye = np.eye(x.shape[-1], dtype=dtype)
-                close(x.conj().swapaxes(1, 2) @ x, np.broadcast_to(eye, (4, *eye.shape)))
+                assert_close(x.conj().swapaxes(1, 2) @ x, np.broadcast_to(eye, (4, *eye.shape)))
         if dtype == "f4":
-            close(jnp.linalg.svdvals(there(tall)), np.linalg.svd(tall, compute_uv=False))
-            rank = jnp.linalg.matrix_rank(there(special[:4]))
+            assert_close(
+                jnp.linalg.svdvals(put_on_gpu(tall)), np.linalg.svd(tall, compute_uv=False)
+            )
+            rank = jnp.linalg.matrix_rank(put_on_gpu(special[:4]))
             np.testing.assert_array_equal(rank, [3, 1, 0, 6])
     assert "call" not in calls
 
@@ -152,7 +154,7 @@ def test_singular_values(gpu, dtype):
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_large_matrices_use_the_gpu_library(fake, dtype):
     n = 112 if dtype == "f4" else 80
-    host = positive(n, n, dtype=dtype) / (2 * n)
+    host = positive_definite(n, n, dtype=dtype) / (2 * n)
     a = jax.device_put(host, jax.devices("gpu")[0])
     by_address = {jnp.linalg.cholesky: ["potrf"], jnp.linalg.inv: ["getrf", "getrs"]}
     every = {**by_address, jnp.linalg.qr: [], jnp.linalg.eigh: []}
@@ -183,11 +185,11 @@ def test_large_lu(fake, dtype):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SciPy's, of the last one
             expected = scipy.linalg.lu_factor(host)
-        close(packed, expected[0])
-        close(pivots, expected[1])
+        assert_close(packed, expected[0])
+        assert_close(pivots, expected[1])
         low = np.tril(packed, -1)[..., : min(host.shape[-2:])]
         low += np.eye(*low.shape[-2:], dtype=dtype)
-        close(
+        assert_close(
             low @ np.triu(packed)[..., : low.shape[-1], :],
             np.take_along_axis(host, np.asarray(order)[..., None], -2),
         )
@@ -207,7 +209,7 @@ def kalman(x, rows):
     return lax.scan(step, (x, jnp.eye(6)), rows)
 
 
-def steps(a, x):
+def newton_steps(a, x):
     """Newton's method: a linear system in each step, and a branch with another factorization."""
 
     def step(i, x):
@@ -217,7 +219,7 @@ def steps(a, x):
     return lax.fori_loop(0, 4, step, x)
 
 
-def fitted(a, b):
+def least_squares(a, b):
     """Least squares, inverses and norms by singular values."""
 
     def step(i, c):
@@ -231,8 +233,8 @@ def fitted(a, b):
     ("f", "args"),
     [
         (kalman, (normal(6), normal(5, 2))),
-        (steps, (regular(9, 9), normal(9))),
-        (fitted, (normal(7, 4), normal(7))),
+        (newton_steps, (well_conditioned(9, 9), normal(9))),
+        (least_squares, (normal(7, 4), normal(7))),
     ],
     ids=["scan", "fori", "singular values"],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cuda.fake_solver import BLAS_HANDLE, HANDLE, FakeSolver
 from cuda.host_cupy import COMPUTE, Blas
-from cuda.strict_cupy import checked
+from cuda.strict_cupy import check_arguments
 
 from accnp.runtime import cupy_driver
 from accnp.runtime.driver import BLAS, CALLS, SOLVER, WORKSPACE_QUERIES, prototype
@@ -24,7 +24,7 @@ class FakeLibraries:
     def __init__(self, cuda, monkeypatch, wrong="", status=0):
         Blas(cuda, monkeypatch)
         cuda.driver._blas = 1, BLAS_HANDLE
-        cuda.driver.xp.cuda.device.get_cusolver_handle = checked(
+        cuda.driver.xp.cuda.device.get_cusolver_handle = check_arguments(
             "cupy.cuda.device.get_cusolver_handle", lambda: 9
         )
         space = SimpleNamespace(bytes=self.bytes)

@@ -24,12 +24,12 @@ from accnp.ir.kernel import code_dtype
 pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
-def called(work):
+def calls_by_address(work):
     """Return whether an operation calls a SciPy function by address."""
     return any(f"{name}(" in work.text for name in CALLS if f"{name}(" in work.text)
 
 
-CASES = [w for w in elementwise_cases() if not called(w)]
+CASES = [w for w in elementwise_cases() if not calls_by_address(w)]
 GROUPS = groups(CASES, 16)
 # Operations that are asked for some operands only, and which.
 DOMAINS = {"exp_difference": lambda x, top: x <= top}
@@ -69,7 +69,7 @@ def test_older_gpus_match_cpu_bitwise(cases):
 
 
 def test_calls_by_address_are_refused():
-    by_address = [w for w in elementwise_cases() if called(w)]
+    by_address = [w for w in elementwise_cases() if calls_by_address(w)]
     assert by_address
     text = build_generated(elementwise_spec(by_address[:1]))
     with pytest.raises(CompileError, match="a GPU cannot call accnp_routine_special"):

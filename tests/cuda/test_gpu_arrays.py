@@ -19,10 +19,10 @@ from accnp.devtools.inspect.inspected_kernel import occupancy
 from accnp.runtime import buffer as pool
 from accnp.runtime import device
 
-HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def there(x, fake=None):
+def put_on_gpu(x, fake=None):
     return jax.device_put(np.asarray(x), jax.devices("gpu")[0])
 
 
@@ -77,7 +77,7 @@ except RuntimeError as error:
 print(accnp.ones(2) + 1)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=HERE, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=True
     )
     first, second = done.stdout.splitlines()
     import re
@@ -94,8 +94,8 @@ for f in (accnp.default_backend, lambda: accnp.ones(2) + 1):
     except RuntimeError as e: print(e)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=HERE, check=True,
-        env=os.environ | {"ACCNP_PLATFORM": "gpu", "PYTHONPATH": HERE},
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=True,
+        env=os.environ | {"ACCNP_PLATFORM": "gpu", "PYTHONPATH": REPOSITORY},
     )  # fmt: skip
     first, second = done.stdout.splitlines()
     assert first == "gpu" or first.startswith("default_backend: backend 'gpu' is not available")
@@ -107,7 +107,7 @@ def test_jit_accepts_device_and_backend(fake):
     for how in ({"device": gpu}, {"backend": "gpu"}):
         f = jax.jit(lambda x, n: x + n, static_argnums=1, **how)
         assert f(np.ones(3), 2).devices() == {gpu}
-        assert f(there(np.ones(3)), 2).devices() == {gpu}
+        assert f(put_on_gpu(np.ones(3)), 2).devices() == {gpu}
     assert jax.jit(lambda: jnp.ones(2), device=gpu)().devices() == {gpu}
 
 
@@ -147,14 +147,14 @@ def test_default_device_applies_to_previously_used_arrays(fake):
 
 
 def test_uncommitted_values_follow_committed_ones(fake):
-    x = there([1.0, 2.0])
+    x = put_on_gpu([1.0, 2.0])
     assert (x + jnp.arange(2.0) * 3).device == x.device
     assert (x + np.ones(2, "f4")).device == x.device
     np.testing.assert_array_equal(jnp.where(jnp.ones(2, bool), x, 0), [1, 2])
 
 
 def test_several_devices_are_refused(fake):
-    x, y = there([1.0]), jax.device_put(1.0, jax.devices("cpu")[0])
+    x, y = put_on_gpu([1.0]), jax.device_put(1.0, jax.devices("cpu")[0])
     for f in (lambda: x + y, lambda: jax.jit(jnp.add)(x, y), lambda: jnp.concatenate([x, y[None]])):
         with pytest.raises(ValueError, match=r"on cuda:0 and .*on cpu:0.*device_put"):
             f()
@@ -164,7 +164,7 @@ def test_several_devices_are_refused(fake):
 
 def test_data_dependent_sizes_keep_the_device_of_operands(fake):
     """The host computes the results, which are placed on the device of the operands."""
-    x, gpu = there([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
+    x, gpu = put_on_gpu([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
     for outputs in (
         jnp.unique(x), jnp.unique(x, return_index=True, return_counts=True), jnp.nonzero(x),
         jnp.argwhere(x > 1), jnp.where(x > 1), jnp.union1d(x, x[:2]), jnp.setdiff1d(x, 1.0),
@@ -227,7 +227,7 @@ def test_transfer_round_trip(fake):
 
 def test_value_is_transferred_once(fake):
     x = jnp.asarray(np.ones((40, 40), "f4"))
-    y = there(np.ones((40, 40), "f4"))
+    y = put_on_gpu(np.ones((40, 40), "f4"))
     before = fake.calls["upload"]
     for _ in range(3):
         (x + y).block_until_ready()
@@ -238,7 +238,7 @@ def test_value_is_transferred_once(fake):
 
 
 def test_one_launch_for_a_chain(fake):
-    x = there(np.linspace(0, 1, 50, dtype="f4"))
+    x = put_on_gpu(np.linspace(0, 1, 50, dtype="f4"))
     f = jax.jit(lambda x: jnp.sin(x) * 2 + jnp.exp(-x))
     f(x)
     before = dict(fake.calls)
@@ -248,7 +248,7 @@ def test_one_launch_for_a_chain(fake):
 
 
 def test_an_elementwise_loop_is_one_launch(fake):
-    x = there(np.linspace(0, 1, 1500, dtype="f4"))
+    x = put_on_gpu(np.linspace(0, 1, 1500, dtype="f4"))
     f = jax.jit(lambda x: lax.fori_loop(0, 7, lambda i, c: jnp.sin(c) + 0.5, x))
     expected = x
     f(x)
@@ -261,23 +261,23 @@ def test_an_elementwise_loop_is_one_launch(fake):
 
 
 def test_unsupported_operations_run_on_the_cpu(fake):
-    x = there([0.5, 1.5])
+    x = put_on_gpu([0.5, 1.5])
     np.testing.assert_allclose(
         jax.scipy.special.hyp1f1(1.0, 2.0, x) * 2, np.expm1([0.5, 1.5]) / [0.25, 0.75], rtol=1e-5
     )
-    w = jnp.linalg.eigvals(there(np.diag([1.0, 2.0]).astype("f4")))
+    w = jnp.linalg.eigvals(put_on_gpu(np.diag([1.0, 2.0]).astype("f4")))
     assert w.device == x.device
     np.testing.assert_allclose(np.sort(np.asarray(w).real), [1, 2], rtol=1e-5)
 
 
 def test_small_types_after_library_calls_are_loaded_four_at_a_time(fake):
-    x = there(np.arange(165, dtype="u1")[::-1].reshape(5, 33))
+    x = put_on_gpu(np.arange(165, dtype="u1")[::-1].reshape(5, 33))
     f = jax.jit(lambda x: jnp.sort(x, 1) ^ 3)
     np.testing.assert_array_equal(f(x), np.sort(np.asarray(x), 1) ^ 3)
 
 
 def test_callbacks_and_effects(fake, capsys):
-    x = there([1.0, 2.0])
+    x = put_on_gpu([1.0, 2.0])
 
     @jax.jit
     def f(x):
@@ -291,12 +291,12 @@ def test_callbacks_and_effects(fake, capsys):
 
 def test_nan_is_found(fake):
     with jax.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
-        jnp.log(there([-1.0])).block_until_ready()
+        jnp.log(put_on_gpu([-1.0])).block_until_ready()
 
 
 def test_inspect(fake):
     f = jax.jit(lambda x: jnp.linalg.eigvals(jnp.exp(x @ x)))
-    x = there(np.eye(2, dtype="f4"))
+    x = put_on_gpu(np.eye(2, dtype="f4"))
     seen = jax.inspect(f)(x)
     text = str(seen)
     assert "on cuda:0: " in text
@@ -321,7 +321,7 @@ def test_compiled_functions_stay_on_their_device(fake):
     with jax.default_device(gpu):
         late = f.lower(y).compile()
     for g in (late, f.lower(struct).compile()):
-        assert g(y).device == g(there(y)).device == gpu
+        assert g(y).device == g(put_on_gpu(y)).device == gpu
     with jax.default_device(gpu):
         assert f.lower(struct.update(sharding=None)).compile()(y).device == gpu
     assert jax.inspect(lambda x: jnp.sin(x))(struct).kernels[0].device == gpu
@@ -340,7 +340,7 @@ def test_occupancy():
 
 def test_profiled_times_are_gpu_times(fake):
     f = jax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: jax.nn.softmax(c) + c[0], x) @ y)
-    x, y = there(np.ones(1500, "f4")), there(np.ones((1500, 3), "f4"))
+    x, y = put_on_gpu(np.ones(1500, "f4")), put_on_gpu(np.ones((1500, 3), "f4"))
     f(x)
     with jax.profiler.profile() as timeline:
         f(x).block_until_ready()
@@ -358,7 +358,7 @@ def test_profiled_times_are_gpu_times(fake):
 # --- other libraries -----------------------------------------------------------------------------
 
 
-class Other:
+class ForeignArray:
     """An array of another library on the GPU."""
 
     def __init__(self, array):
@@ -373,26 +373,28 @@ class Other:
 
 def test_dlpack_in(fake):
     array = np.arange(6, dtype="f4").reshape(2, 3)
-    x = jnp.from_dlpack(Other(array))
+    x = jnp.from_dlpack(ForeignArray(array))
     assert x.device == jax.devices("gpu")[0]
     array[0, 0] = 7  # shared
     np.testing.assert_array_equal(x * 2, array * 2)
     reference = weakref.ref(array)
     del array, x
-    assert jnp.from_dlpack(Other(np.ones(3)), copy=True).dtype == "float32"
+    assert jnp.from_dlpack(ForeignArray(np.ones(3)), copy=True).dtype == "float32"
     assert reference() is None
     with pytest.raises(BufferError, match="must be C-contiguous"):
-        jnp.from_dlpack(Other(np.ones((3, 2), "f4").T), copy=False)
-    np.testing.assert_array_equal(jnp.from_dlpack(Other(np.ones((3, 2), "f4").T)), np.ones((2, 3)))
+        jnp.from_dlpack(ForeignArray(np.ones((3, 2), "f4").T), copy=False)
+    np.testing.assert_array_equal(
+        jnp.from_dlpack(ForeignArray(np.ones((3, 2), "f4").T)), np.ones((2, 3))
+    )
 
 
 def test_dlpack_out(fake):
-    x = there([[1.0, 2.0]]) * 2
+    x = put_on_gpu([[1.0, 2.0]]) * 2
     assert x.__dlpack_device__() == (2, 0)
-    there_is = pool.from_dlpack(Reader(x))
+    there_is = pool.from_dlpack(CapsuleReader(x))
     np.testing.assert_array_equal(there_is, [[2, 4]])
     small = (x.astype(jnp.bfloat16)).block_until_ready()
-    assert pool.from_dlpack(Reader(small)).dtype == "bfloat16"
+    assert pool.from_dlpack(CapsuleReader(small)).dtype == "bfloat16"
     np.testing.assert_array_equal(np.asarray(x), [[2, 4]])
 
 
@@ -402,8 +404,8 @@ def test_exported_buffers_are_not_overwritten(fake, how):
     deleted or donated.
     """
     values = np.arange(1 << 19, dtype="f4")
-    x = (there(values) + 1).block_until_ready()
-    exported = pool.from_dlpack(Reader(x))
+    x = (put_on_gpu(values) + 1).block_until_ready()
+    exported = pool.from_dlpack(CapsuleReader(x))
     if how == "update":
         x = x.at[3].set(70)
     elif how == "map":
@@ -414,7 +416,7 @@ def test_exported_buffers_are_not_overwritten(fake, how):
         x = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + i, x), donate_argnums=0)(x)
     x.block_until_ready()
     np.testing.assert_array_equal(exported, values + 1)
-    more = [(there(values) * k).block_until_ready() for k in (2, 3)]
+    more = [(put_on_gpu(values) * k).block_until_ready() for k in (2, 3)]
     np.testing.assert_array_equal(exported, values + 1)
     del exported, more
 
@@ -424,18 +426,18 @@ def test_exported_memory_lives_as_long_as_the_array(fake):
     array is donated.
     """
     values = np.arange(1 << 19, dtype="f4")
-    x = (there(values) + 1).block_until_ready()
+    x = (put_on_gpu(values) + 1).block_until_ready()
     address = x.__cuda_array_interface__["data"][0]
     y = jax.jit(lambda x: x * 2, donate_argnums=0)(x).block_until_ready()
     assert x.is_deleted()
-    more = [(there(values) * k).block_until_ready() for k in (2, 3)]
+    more = [(put_on_gpu(values) * k).block_until_ready() for k in (2, 3)]
     assert address not in [z.unsafe_buffer_pointer() for z in (y, *more)]
     before = jax.device_memory_stats()["bytes_in_use"]
     del x
     assert jax.device_memory_stats()["bytes_in_use"] == before - values.nbytes
 
 
-class Reader:
+class CapsuleReader:
     """Reads a DLPack capsule as host memory, which the memory of a fake GPU is."""
 
     def __init__(self, x):
@@ -449,7 +451,7 @@ class Reader:
 
 
 def test_cuda_array_interface(fake):
-    x = there(np.ones((2, 3), "f4")) + 1
+    x = put_on_gpu(np.ones((2, 3), "f4")) + 1
     interface = x.__cuda_array_interface__
     assert (interface["shape"], interface["typestr"], interface["version"]) == ((2, 3), "<f4", 3)
     assert interface["data"] == (x.unsafe_buffer_pointer(), False)

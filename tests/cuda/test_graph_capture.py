@@ -43,11 +43,11 @@ def whole_numbers(x):
     )
 
 
-def running(x):
+def cumulative_scan(x):
     return lax.scan(lambda c, r: (jnp.cumsum(c + r) / N, None), x, jnp.asarray(ROWS), reverse=True)
 
 
-def parts(x):
+def slice_operands(x):
     """Operands that are slices of carries and reversed views; a call with two results."""
 
     def body(c, _):
@@ -59,14 +59,14 @@ def parts(x):
     return lax.scan(body, (x, x * 2), None, length=4)
 
 
-def until(x):
+def loop_until_small(x):
     def go_on(c):
         return jnp.sort(jnp.abs(c[0]))[-2] > 0.01
 
     return lax.while_loop(go_on, lambda c: (jnp.cumsum(c[0])[::-1] / N, c[1] + 1), (x, 0))
 
 
-def ways(x):
+def branch_in_loop(x):
     def body(i, c):
         return lax.switch(
             i, [lambda c: jnp.sort(c), lambda c: jnp.fft.fft(c).real / N, lambda c: -c], c
@@ -75,14 +75,14 @@ def ways(x):
     return lax.fori_loop(0, 4, body, x)
 
 
-def nested(x):
+def nested_loops(x):
     def outer(c, r):
         return lax.fori_loop(0, 3, lambda i, c: jnp.sort(c + i)[::-1] * r, c), jnp.cumsum(c)
 
     return lax.scan(outer, x, jnp.asarray(ROWS)[:3])
 
 
-def handed_on(x):
+def hand_over_results(x):
     """The result of one call is an operand of the next, the carry and an output."""
 
     def body(c, _):
@@ -106,7 +106,7 @@ def user_kernel():
     return jax.kernel(halved, out=lambda x: x, grid=(3, 32), cpu=lambda x: x * np.float32(0.5) + 1)
 
 
-def own(x):
+def call_user_kernel(x):
     halved = user_kernel()
     return lax.fori_loop(0, 3, lambda i, c: halved(jnp.roll(c, 1)) * 0.9, x)
 
@@ -114,14 +114,14 @@ def own(x):
 PROGRAMS = {
     "sorts": (sorts, 5),
     "transforms": (transforms, 8),
-    "running": (running, 5),
+    "running": (cumulative_scan, 5),
     "whole numbers": (whole_numbers, 3),
-    "parts": (parts, 8),
-    "until": (until, 3),
-    "ways": (ways, 2),
-    "nested": (nested, 12),
-    "handed on": (handed_on, 6),
-    "a user's kernel": (own, 3),
+    "parts": (slice_operands, 8),
+    "until": (loop_until_small, 3),
+    "ways": (branch_in_loop, 2),
+    "nested": (nested_loops, 12),
+    "handed on": (hand_over_results, 6),
+    "a user's kernel": (call_user_kernel, 3),
 }
 
 

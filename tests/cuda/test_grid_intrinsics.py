@@ -3,7 +3,7 @@ atomic updates."""
 
 import numpy as np
 import pytest
-from cuda.assembler import ptxas, refused
+from cuda.assembler import assembler_errors, ptxas
 from cuda.interpreter import Memory, Module
 
 from accnp.compiler.ir_tools.interpreter import run
@@ -75,7 +75,7 @@ def launch(text, arrays, ints, blocks, threads):
     for program in (kernel, None):
         ptx = ptx_of(source, signature, threads=threads, program=program)
         if ptxas():
-            assert refused([ptx.text]) == []
+            assert assembler_errors([ptx.text]) == []
         memory = Memory()
         places = [memory.put(a) for a in arrays]
         Module(ptx.text).launch(ptx.name, blocks, threads, [*places, *ints], memory)

@@ -18,7 +18,7 @@ TF32, FULL = 3, 0
 RNG = np.random.default_rng(0)
 
 
-def there(x):
+def put_on_gpu(x):
     return jax.device_put(x, jax.devices("gpu")[0])
 
 
@@ -42,10 +42,10 @@ def test_products_of_halves(fake, name, shape):
     a = jnp.asarray(RNG.normal(size=shape), name)
     b = jnp.asarray(RNG.normal(size=(*shape[:-2], 5, 6)), name)
     expected = np.asarray(a, "f4") @ np.asarray(b, "f4")
-    actual = there(a) @ there(b)
+    actual = put_on_gpu(a) @ put_on_gpu(b)
     assert actual.dtype == name
     np.testing.assert_allclose(np.asarray(actual, "f4"), expected, rtol=1e-2, atol=1e-2)
-    wide = jnp.matmul(there(a), there(b), preferred_element_type="float32")
+    wide = jnp.matmul(put_on_gpu(a), put_on_gpu(b), preferred_element_type="float32")
     np.testing.assert_allclose(wide, expected, rtol=1e-5, atol=1e-5)
     # Made of TF32, which holds halves as they are; afterwards the mode is what it was.
     assert fake.xp.cuda.cublas.seen[-2:] == [TF32, FULL]
@@ -53,7 +53,7 @@ def test_products_of_halves(fake, name, shape):
 
 def test_precision_of_products(fake):
     fake.gemm = False
-    a, b = (there(RNG.normal(size=(2, 3, 3)).astype("f4")) for _ in range(2))
+    a, b = (put_on_gpu(RNG.normal(size=(2, 3, 3)).astype("f4")) for _ in range(2))
     seen = fake.xp.cuda.cublas.seen
     (a @ b).block_until_ready()
     jnp.matmul(a, b, precision="highest").block_until_ready()
@@ -76,7 +76,7 @@ def test_precision_of_products(fake):
 
 def test_types_that_the_library_lacks(fake):
     a = jnp.asarray(RNG.normal(size=(4, 4)), "float8_e4m3fn")
-    actual = jnp.matmul(there(a), there(a), preferred_element_type="float32")
+    actual = jnp.matmul(put_on_gpu(a), put_on_gpu(a), preferred_element_type="float32")
     expected = np.asarray(a, "f4") @ np.asarray(a, "f4")
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
@@ -92,7 +92,7 @@ def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     b = RNG.normal(size=(count, n, 2) if left else (count, 2, n)).astype("f4")
     how = {"left_side": left, "lower": True, "transpose_a": transposed}
     before = dict(fake.calls)
-    actual = lax.linalg.triangular_solve(there(a), there(b), **how)
+    actual = lax.linalg.triangular_solve(put_on_gpu(a), put_on_gpu(b), **how)
     expected = lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
     assert fake.calls["call"] == before.get("call", 0) + 1
@@ -108,7 +108,10 @@ def test_cumulative_reductions(fake, name, reverse):
         for dtype in ("float32", "bfloat16"):
             cumulative = getattr(lax, name)
             a = jnp.asarray(x, dtype)
-            actual, expected = cumulative(there(a), axis, reverse), cumulative(a, axis, reverse)
+            actual, expected = (
+                cumulative(put_on_gpu(a), axis, reverse),
+                cumulative(a, axis, reverse),
+            )
             assert actual.dtype == dtype
             close = np.testing.assert_array_equal
             if name == "cumlogsumexp":
@@ -128,11 +131,13 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
             return zeros.at[places].add(y)
 
         expected = add(zeros, y)
-        actual = jax.jit(add)(there(zeros), there(y))
-        again = jax.jit(add)(there(zeros), there(y))
+        actual = jax.jit(add)(put_on_gpu(zeros), put_on_gpu(y))
+        again = jax.jit(add)(put_on_gpu(zeros), put_on_gpu(y))
         np.testing.assert_array_equal(actual, again)
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-3)
-        extents = [k.extent for k in jax.inspect(jax.jit(add))(there(zeros), there(y)).kernels]
+        extents = [
+            k.extent for k in jax.inspect(jax.jit(add))(put_on_gpu(zeros), put_on_gpu(y)).kernels
+        ]
         assert max(extents) >= 9 * 4 or extents == [93, 9]
     # Rows of a table, many of them apart: a thread for each column, in the order of the updates.
     table, rows = jnp.zeros((500, 24)), jnp.asarray(RNG.normal(size=(200, 24)), "float32")
@@ -141,8 +146,10 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
     def put(table, rows):
         return table.at[at].add(rows)
 
-    np.testing.assert_array_equal(jax.jit(put)(there(table), there(rows)), put(table, rows))
-    kernels = jax.inspect(jax.jit(put))(there(table), there(rows)).kernels
+    np.testing.assert_array_equal(
+        jax.jit(put)(put_on_gpu(table), put_on_gpu(rows)), put(table, rows)
+    )
+    kernels = jax.inspect(jax.jit(put))(put_on_gpu(table), put_on_gpu(rows)).kernels
     assert kernels[-1].extent == 24
 
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from cuda import test_ptx_statistics
-from cuda.assembler import ptxas, refused
+from cuda.assembler import assembler_errors, ptxas
 from cuda.kernel_cases import Case, grid_kernels, kernel_specs
 from cuda.support import same_bits
 from cuda.test_maps import PROGRAMS, f4, ints
@@ -23,9 +23,9 @@ from accnp.compiler.ptx import ptx_of
 from accnp.compiler.ptx_code import Ptx
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated
-from tests.compiler.renaming import renamed
+from tests.compiler.renaming import rename_randomly
 
-MORE = {
+MORE_PROGRAMS = {
     "gelu": (test_ptx_statistics.gelu, f4(4096)),
     "half": (lambda x: x * 2 + 1, f4(1003).astype(np.float16)),
     "complex double": (lambda x, y: x * y, f4(77) + 1j, f4(77) + 2j),
@@ -40,7 +40,7 @@ ROWS = {
     "short rows of axes": (lambda x: (x * x).sum(2), ints(33, 10, 3)),
     "short rows of bools": (lambda x: (x > 0.5).any(1), f4(333, 3)),
 }
-ALL = PROGRAMS | MORE | ROWS
+ALL = PROGRAMS | MORE_PROGRAMS | ROWS
 TEXT = 0  # kernels of the tests of maps and facts that are Python text
 # Up to 32 registers, as many threads as there can be are on a multiprocessor.
 REGISTERS = {"flat": 32, "gelu": 40, "double": 32, "bytes": 32, "costly": 64, "complex": 32,
@@ -49,7 +49,7 @@ REGISTERS = {"flat": 32, "gelu": 40, "double": 32, "bytes": 32, "costly": 64, "c
 CCS = [(7, 0), (8, 0), (9, 0)]
 
 
-def made(name):
+def make_kernel(name):
     """Return the description of a kernel, and the kernel."""
     f, *arrays = ALL[name]
     with jnp.enable_x64(True):
@@ -79,7 +79,7 @@ def resources(text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_maps_and_short_rows_are_loop_ir(name):
-    _, text = made(name)
+    _, text = make_kernel(name)
     assert text.kernel is not None
     assert not text.tasks
     verify(text.kernel)
@@ -101,7 +101,7 @@ def test_variable_names_do_not_affect_code(name):
     f, *arrays = (ALL | LONG)[name]
     with jnp.enable_x64(True):
         ((_, text),) = grid_kernels(f, *arrays)
-    other = renamed(text.kernel, 1)._replace(name=text.kernel.name)
+    other = rename_randomly(text.kernel, 1)._replace(name=text.kernel.name)
     verify(other)
     texts = [
         write_program(run_passes(k, Target(0, False)), "sm_90", "entry", "")
@@ -118,7 +118,7 @@ def test_share_of_source_kernels_does_not_grow():
 
 @pytest.mark.parametrize("name", ALL)
 def test_printed_source_computes_the_same(name, cpu_formulas):
-    spec, new = made(name)
+    spec, new = make_kernel(name)
     case = Case(spec)
     expected = case.run_on_cpu(build_generated(spec))
     for program in (new.kernel, None):
@@ -134,15 +134,15 @@ def test_printed_source_computes_the_same(name, cpu_formulas):
 @pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")
 @pytest.mark.parametrize("name", REGISTERS)
 def test_assembled_kernels_use_few_registers(name):
-    _, new = made(name)
+    _, new = make_kernel(name)
     for cc in CCS:
-        assert refused([ptx(new, cc).text]) == []
+        assert assembler_errors([ptx(new, cc).text]) == []
     registers, spilled = resources(ptx(new).text)
     assert spilled == 0
     assert registers <= REGISTERS[name]
 
 
-CODE = """
+CHILD_PROGRAM = """
 import sys
 import numpy as np
 from cuda.kernel_cases import kernel_specs
@@ -162,7 +162,7 @@ print("ex2.approx" in made.text, "numba" in sys.modules)
 
 def test_functions_have_the_forms_of_gpus_and_numba_is_not_loaded(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", CHILD_PROGRAM], capture_output=True, text=True, check=False,
         env={"PYTHONPATH": ":".join(sys.path), "ACCNP_CACHE_DIR": str(tmp_path)},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "True False\n"), done.stderr

@@ -19,7 +19,7 @@ ROWS = np.sin(np.arange(5 * N, dtype="f4")).reshape(5, N)
 BIG = np.cos(np.arange(40 * 40, dtype="f4")).reshape(40, 40)
 
 
-def turned(c):
+def softmax_and_roll(c):
     """Reductions of rows, so that this is not an elementwise kernel."""
     return jax.nn.softmax(c.reshape(40, 40) * 3, axis=1).reshape(-1) + jnp.roll(c, 7)
 
@@ -27,45 +27,47 @@ def turned(c):
 def fibonacci(x):
     def body(c, _):
         a, b = c
-        return (b, turned(a) + b), a
+        return (b, softmax_and_roll(a) + b), a
 
     return lax.scan(body, (x, x * 2), None, length=4)
 
 
 def rows(x, length, reverse, unused=False):
     def body(c, r):
-        new = turned(c) * 0.5 + r
+        new = softmax_and_roll(c) * 0.5 + r
         return new, (c, new.sum(), r[:3])
 
     last, ys = lax.scan(body, x, jnp.asarray(ROWS)[:length], reverse=reverse)
     return ys[1] if unused else (last, ys)
 
 
-def until(x):
+def loop_until_small(x):
     def go_on(c):
         return jnp.abs(c[0]).max() > 0.01
 
-    return lax.while_loop(go_on, lambda c: (turned(c[0]) * 0.2, c[1] + 1, c[2]), (x, 0, x))
+    return lax.while_loop(
+        go_on, lambda c: (softmax_and_roll(c[0]) * 0.2, c[1] + 1, c[2]), (x, 0, x)
+    )
 
 
-def never(x):
-    return lax.while_loop(lambda c: c.sum() > 1e9, turned, x)
+def loop_never_entered(x):
+    return lax.while_loop(lambda c: c.sum() > 1e9, softmax_and_roll, x)
 
 
 def nested(x):
     def inner(i, c):
-        return turned(c) * 0.5 + i
+        return softmax_and_roll(c) * 0.5 + i
 
     def outer(c, r):
         c = lax.fori_loop(0, 3, inner, c + r)
-        return c, lax.cond(c.sum() > 40, turned, lambda c: c - jnp.roll(c, 1), c)
+        return c, lax.cond(c.sum() > 40, softmax_and_roll, lambda c: c - jnp.roll(c, 1), c)
 
     return lax.scan(outer, x, jnp.asarray(ROWS)[:3])
 
 
-def ways(x):
+def branch_in_loop(x):
     def body(i, c):
-        return lax.switch(i, [turned, lambda c: jnp.roll(c, 3) + c, lambda c: c], c)
+        return lax.switch(i, [softmax_and_roll, lambda c: jnp.roll(c, 3) + c, lambda c: c], c)
 
     return lax.fori_loop(-1, 5, body, x)
 
@@ -73,14 +75,14 @@ def ways(x):
 def in_place(x):
     def body(i, c):
         a, b = c
-        return a.at[i].set(turned(b)[:40]), jnp.roll(b, 1)
+        return a.at[i].set(softmax_and_roll(b)[:40]), jnp.roll(b, 1)
 
     return lax.fori_loop(0, 5, body, (jnp.asarray(BIG), x))
 
 
-def same_twice(x):
+def carry_same_value_twice(x):
     def body(c, _):
-        new = turned(c[0])
+        new = softmax_and_roll(c[0])
         return (new, new, c[2]), (new, new, c[1])
 
     return lax.scan(body, (x, x, x), None, length=3)
@@ -88,25 +90,25 @@ def same_twice(x):
 
 def constants(x):
     constant = jnp.asarray(ROWS[1])
-    return lax.fori_loop(0, 4, lambda i, c: turned(c) + constant * i, x)
+    return lax.fori_loop(0, 4, lambda i, c: softmax_and_roll(c) + constant * i, x)
 
 
-def kept(x):
-    y = lax.fori_loop(0, 3, lambda i, c: turned(c), x + 1)
-    z = lax.fori_loop(0, 2, lambda i, c: turned(c), y)
+def reuse_loop_results(x):
+    y = lax.fori_loop(0, 3, lambda i, c: softmax_and_roll(c), x + 1)
+    z = lax.fori_loop(0, 2, lambda i, c: softmax_and_roll(c), y)
     return (z + y)[:10], y.at[3].set(5)
 
 
-def many_ways(x):
+def branches_with_many_kernels(x):
     """Branches with more kernels than are launched speculatively, and a branch in a scan."""
 
     def long(c):
         for _ in range(4):
-            c = turned(c)
+            c = softmax_and_roll(c)
         return c
 
     def body(c, r):
-        c = lax.cond(r[0] > 0, long, lambda c: jnp.flip(turned(c)), c + r)
+        c = lax.cond(r[0] > 0, long, lambda c: jnp.flip(softmax_and_roll(c)), c + r)
         return c, c[0]
 
     return lax.scan(body, x, jnp.asarray(ROWS)[:3])
@@ -119,15 +121,15 @@ PROGRAMS = {
     "reverse": lambda x: rows(x, 5, True),
     "no row": lambda x: rows(x, 0, False),
     "unused": lambda x: rows(x, 3, False, True),
-    "until": until,
-    "never": never,
+    "until": loop_until_small,
+    "never": loop_never_entered,
     "nested": nested,
-    "ways": ways,
+    "ways": branch_in_loop,
     "in place": in_place,
-    "many ways": many_ways,
-    "same twice": same_twice,
+    "many ways": branches_with_many_kernels,
+    "same twice": carry_same_value_twice,
     "constants": constants,
-    "kept": kept,
+    "kept": reuse_loop_results,
 }
 
 
@@ -151,7 +153,7 @@ def test_loops_run_without_python(gpu, name):
     np.testing.assert_array_equal(x, X)
 
 
-def marks_and_fetches(fake, f, *arguments):
+def count_marks_and_fetches(fake, f, *arguments):
     expected = jax.jit(f)(*arguments)
     g = jax.jit(f)
     there = [jax.device_put(a, jax.devices("gpu")[0]) for a in arguments]
@@ -170,15 +172,17 @@ def test_while_loop_fetches_its_condition_ahead(fake):
     effect.
     """
     for start, steps in ((X, None), (X * 0, 0), (X * 0.01, 0)):
-        count = int(jax.jit(until)(start)[1])
+        count = int(jax.jit(loop_until_small)(start)[1])
         assert steps is None or count == steps
-        assert marks_and_fetches(fake, until, start) == (count + 1, count + 1)
+        assert count_marks_and_fetches(fake, loop_until_small, start) == (count + 1, count + 1)
 
 
 def test_loops_that_do_not_fetch_ahead(fake, monkeypatch):
     def inside(x):  # the body of the outer one need not end where the outer one has
         def body(c):
-            inner = lax.while_loop(lambda d: d.max() < 1e3, lambda d: turned(d) + jnp.abs(d) * 2, c)
+            inner = lax.while_loop(
+                lambda d: d.max() < 1e3, lambda d: softmax_and_roll(d) + jnp.abs(d) * 2, c
+            )
             return inner / 1e4
 
         return lax.while_loop(lambda c: jnp.abs(c).max() > 0.5, body, x)
@@ -186,15 +190,15 @@ def test_loops_that_do_not_fetch_ahead(fake, monkeypatch):
     def update(x):  # the carry has one place
         def body(c):
             a, i = c
-            return a.at[i].set(turned(a.reshape(-1))[:40]), i + 1
+            return a.at[i].set(softmax_and_roll(a.reshape(-1))[:40]), i + 1
 
         return lax.while_loop(lambda c: c[0][c[1], 0] < 0.9, body, (jnp.asarray(BIG), 1))[0] + x[0]
 
-    marks, fetches = marks_and_fetches(fake, inside, X + 2)
+    marks, fetches = count_marks_and_fetches(fake, inside, X + 2)
     assert marks < fetches  # the inner loop may
-    assert marks_and_fetches(fake, update, X)[0] == 0
+    assert count_marks_and_fetches(fake, update, X)[0] == 0
     monkeypatch.setattr(device_speculation, "AHEAD", 10)
-    marks, fetches = marks_and_fetches(fake, until, X)
+    marks, fetches = count_marks_and_fetches(fake, loop_until_small, X)
     assert marks == 0 < fetches
 
 
@@ -212,13 +216,13 @@ def test_branch_needs_no_host_synchronization(fake, monkeypatch):
     """If all branches are few kernels, each kernel reads the index on the GPU."""
     monkeypatch.setattr(device_plan, "ONE_THREAD_WORK", 0)  # else a thread does all of it
     for first in (-9, 1, 2, 9):  # beyond the ends, too
-        assert marks_and_fetches(fake, branches, np.float32([first] + 63 * [0.25])) == (0, 0)
+        assert count_marks_and_fetches(fake, branches, np.float32([first] + 63 * [0.25])) == (0, 0)
     monkeypatch.setattr(device_plan, "MAX_GUARDED_KERNELS", 3)
-    assert marks_and_fetches(fake, lambda x: branches(x), X[:64]) == (0, 1)
+    assert count_marks_and_fetches(fake, lambda x: branches(x), X[:64]) == (0, 1)
 
 
 def test_error_ends_a_speculative_while_loop(fake, monkeypatch):
-    g, x = jax.jit(until), jax.device_put(X, jax.devices("gpu")[0])
+    g, x = jax.jit(loop_until_small), jax.device_put(X, jax.devices("gpu")[0])
     jax.block_until_ready(g(x))
     for name in ("space", "wait"):
         with monkeypatch.context() as patched:
@@ -228,7 +232,7 @@ def test_error_ends_a_speculative_while_loop(fake, monkeypatch):
                 patched.setattr(fake.space, "bytes", lambda *_: 1 / 0)
             with pytest.raises((RuntimeError, ZeroDivisionError)):
                 jax.block_until_ready(g(x))
-    np.testing.assert_allclose(g(x)[0], jax.jit(until)(X)[0], rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(g(x)[0], jax.jit(loop_until_small)(X)[0], rtol=2e-5, atol=2e-5)
 
 
 def test_operations_on_empty_arrays_stay_on_the_gpu(fake):
@@ -250,7 +254,7 @@ def test_gradient_of_a_loop(fake):
 def test_a_loop_beside_library_calls(fake):
     def f(x):
         a = (x[:100] @ x[:1000].reshape(100, 10)).sum()
-        return lax.fori_loop(0, 3, lambda i, c: turned(c) + a, x)
+        return lax.fori_loop(0, 3, lambda i, c: softmax_and_roll(c) + a, x)
 
     expected = jax.jit(f)(X)
     actual = jax.jit(f)(jax.device_put(X, jax.devices("gpu")[0]))
@@ -259,7 +263,7 @@ def test_a_loop_beside_library_calls(fake):
 
 
 def test_the_first_error_ends_a_table(fake, monkeypatch):
-    f = jax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: turned(c), x))
+    f = jax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: softmax_and_roll(c), x))
     x = jax.device_put(X, jax.devices("gpu")[0])
     f(x).block_until_ready()
     calls = []

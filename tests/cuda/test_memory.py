@@ -9,14 +9,14 @@ import accnp.numpy as jnp
 from accnp.devtools.profiler.memory_profile import live_memory
 
 
-def there(x):
+def put_on_gpu(x):
     return jax.device_put(np.asarray(x), jax.devices("gpu")[0])
 
 
 def test_donation_needs_no_memory(fake):
     step = jax.jit(lambda p, g: p - 0.5 * g, donate_argnums=0)
     big = np.ones((600, 600), "f4")
-    p, g = there(big), there(big)
+    p, g = put_on_gpu(big), put_on_gpu(big)
     p = step(p, g)
     used, address = fake.counts["used"], p.unsafe_buffer_pointer()
     again = step(p, g)
@@ -27,21 +27,21 @@ def test_donation_needs_no_memory(fake):
 
 
 def test_updates_in_place(fake):
-    x = there(np.zeros((300, 1000), "f4"))
+    x = put_on_gpu(np.zeros((300, 1000), "f4"))
     np.asarray(x)
     x = x.at[0].set(1).block_until_ready()
     used = fake.counts["used"]
     x = x.at[1].set(2).block_until_ready()
     assert fake.counts["used"] <= used + 64
     assert float(x.sum()) == 3000
-    y = there([1.0, 2.0])  # small values are shared: never written over
+    y = put_on_gpu([1.0, 2.0])  # small values are shared: never written over
     f = jax.jit(lambda a: a.at[0].set(9), donate_argnums=0)
-    np.testing.assert_array_equal(f(there([1.0, 2.0])), [9, 2])
+    np.testing.assert_array_equal(f(put_on_gpu([1.0, 2.0])), [9, 2])
     np.testing.assert_array_equal(y, [1, 2])
 
 
 def test_memory_is_returned(fake):
-    x = there(np.ones(10000, "f4"))
+    x = put_on_gpu(np.ones(10000, "f4"))
     used = fake.counts["used"]
     y = (x * 2).block_until_ready()
     assert fake.counts["used"] >= used + 40000
@@ -56,7 +56,7 @@ def test_memory_is_returned(fake):
 
 
 def test_host_copy_needs_no_gpu(fake):
-    x = (there(np.ones(10000, "f4")) * 2).block_until_ready()
+    x = (put_on_gpu(np.ones(10000, "f4")) * 2).block_until_ready()
     y = jax.device_put(x, jax.devices("cpu")[0]).block_until_ready()
     used = fake.counts["used"]
     del x
@@ -65,7 +65,7 @@ def test_host_copy_needs_no_gpu(fake):
 
 
 def test_live_arrays_are_listed(fake):
-    x = there(np.ones(9, "f4")) + 1
+    x = put_on_gpu(np.ones(9, "f4")) + 1
     x.block_until_ready()
     assert any(x is y for y in jax.live_arrays("gpu"))
     assert not any(x is y for y in jax.live_arrays("cpu"))
@@ -74,7 +74,7 @@ def test_live_arrays_are_listed(fake):
 
 def test_no_memory_left():
     with gpus(1, 1 << 20) as (fake,):
-        x = there(np.ones(100_000, "f4"))
+        x = put_on_gpu(np.ones(100_000, "f4"))
         y = (x * 2).block_until_ready()
         with pytest.raises(MemoryError) as caught:
             (jnp.concatenate([x, y]) + 1).block_until_ready()
@@ -92,7 +92,7 @@ def test_no_memory_left_for_the_library(fake, monkeypatch):
     """A library call is repeated after the pool is emptied; if it fails again, the error names the
     call.
     """
-    x = there(np.arange(3000, dtype="f4")[::-1].copy())
+    x = put_on_gpu(np.arange(3000, dtype="f4")[::-1].copy())
     call, failures = fake.call, [1]
 
     def failing(function, *arrays, **params):
@@ -116,7 +116,7 @@ def test_no_memory_left_for_the_library(fake, monkeypatch):
 
 
 def test_gpu_fault_is_raised_by_wait(fake):
-    x = there(np.ones(5000, "f4"))
+    x = put_on_gpu(np.ones(5000, "f4"))
     y = x * 3
     y.copy_to_host_async()
     fake.fault = "an illegal memory access was encountered"
@@ -136,7 +136,7 @@ def test_gpu_fault_is_raised_by_wait(fake):
     assert float(y[0]) == 3
 
 
-class Fault(RuntimeError):
+class CudaError(RuntimeError):
     """A CUDA error, as CuPy raises it."""
 
     status = 700
@@ -146,7 +146,7 @@ WAYS = {
     "a launch": ("launch", lambda x: x + 1),
     "a jitted call": ("launch", jax.jit(lambda x: x * 2 + 1)),
     "a call of the library": ("call", lambda x: jnp.linalg.norm(jnp.fft.fft(x))),
-    "an upload": ("upload", lambda x: there(np.arange(50.0))),
+    "an upload": ("upload", lambda x: put_on_gpu(np.arange(50.0))),
     "memory": ("alloc", lambda x: x + 1),
     "a look": ("wait", lambda x: x * 3),
 }
@@ -155,11 +155,11 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_gpu_is_unusable_after_a_fault(fake, monkeypatch, way):
     name, f = WAYS[way]
-    x = there(np.ones(500, "f4"))
+    x = put_on_gpu(np.ones(500, "f4"))
     f(x).block_until_ready()
 
     def lost(*_, **__):
-        raise Fault("cudaErrorIllegalAddress: an illegal memory access was encountered")
+        raise CudaError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
     monkeypatch.setattr(fake, name, lost)
     with pytest.raises(RuntimeError, match="illegal memory access") as caught:

@@ -15,20 +15,20 @@ from accnp.compiler.specs.launches import build_generated
 WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4": 40 * 4}
 
 
-def spread(*shape):
+def broadcast_array(*shape):
     """Return a large array that uses no memory."""
     return np.broadcast_to(np.float32(1), shape)
 
 
-def costly(x):
+def expensive_expression(x):
     return jnp.exp(x) * jnp.log(x) + jnp.tanh(x) * jnp.sin(x)
 
 
 # Functions, operands, and the waves of blocks that they have at most.
 MANY = {
-    "chain": (lambda x: x * 2 + 1, spread(1 << 25), 16),
-    "long expression": (costly, spread(1 << 25), 4),
-    "short rows": (lambda x: x / x.sum(1, keepdims=True), spread(1 << 20, 33), None),
+    "chain": (lambda x: x * 2 + 1, broadcast_array(1 << 25), 16),
+    "long expression": (expensive_expression, broadcast_array(1 << 25), 4),
+    "short rows": (lambda x: x / x.sum(1, keepdims=True), broadcast_array(1 << 20, 33), None),
 }
 
 

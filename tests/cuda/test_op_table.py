@@ -42,17 +42,17 @@ def svd(s, u=None, vh=None):
     return s, np.abs(first), np.abs(last), *products
 
 
-TELL = {"svd": svd}
+DETERMINED_PARTS = {"svd": svd}
 
 
-def of(name, case, arrays):
+def record_case(name, case, arrays):
     node = record(OPS[name], tuple([x._node for x in arrays]), dict(case.params))
     several = isinstance(node.aval, tuple)
     return [wrap(x) for x in (items(node) if several else (node,))]
 
 
 @pytest.fixture
-def older(monkeypatch):
+def older_gpu_texts(monkeypatch):
     """Collect the PTX for compute capability 8.0 of the kernels that are compiled for the fake GPU
     (9.0).
 
@@ -81,18 +81,21 @@ def older(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_operation(name, gpu, request):
-    texts = {} if REAL else request.getfixturevalue("older")
+    texts = {} if REAL else request.getfixturevalue("older_gpu_texts")
     with jax.enable_x64(True):
         for case in CASES[name][:MOST]:
             arrays = [jnp.asarray(x) for x in case.inputs]
-            expected = [np.asarray(x) for x in of(name, case, arrays)]
+            expected = [np.asarray(x) for x in record_case(name, case, arrays)]
             there = [jax.device_put(x, gpu) for x in arrays]
-            outputs = of(name, case, there)
+            outputs = record_case(name, case, there)
             assert all(a.devices() == {gpu} for a in outputs) or not there
             assert [a.dtype for a in outputs] == [b.dtype for b in expected]
             actual = [np.asarray(a) for a in outputs]
-            if name in TELL:
-                actual, expected = TELL[name](*actual), TELL[name](*expected)
+            if name in DETERMINED_PARTS:
+                actual, expected = (
+                    DETERMINED_PARTS[name](*actual),
+                    DETERMINED_PARTS[name](*expected),
+                )
             for k, (a, b) in enumerate(zip(actual, expected, strict=True)):
                 bound = 1e-3 if b.dtype.itemsize < 8 else 1e-9
                 a, b = a.astype(wide(b)), b.astype(wide(b))

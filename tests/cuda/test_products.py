@@ -45,7 +45,7 @@ LAYOUTS = {
 }
 
 
-def on(gpu, *arrays):
+def put_on(gpu, *arrays):
     return [jax.device_put(x, gpu) for x in arrays]
 
 
@@ -54,7 +54,7 @@ def test_layouts(name, gpu):
     f, *arrays = LAYOUTS[name]
     expected = np.asarray(jax.jit(f)(*arrays))
     for call in (f, jax.jit(f)):
-        np.testing.assert_allclose(call(*on(gpu, *arrays)), expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(call(*put_on(gpu, *arrays)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f8", "c8", "c16"])
@@ -62,19 +62,19 @@ def test_types(dtype, gpu):
     with jax.enable_x64(True):
         a, b = (jnp.asarray(draw(*shape, dtype="c16" if "c" in dtype else "f8")).astype(dtype)
                 for shape in ((4, 30), (30, 5)))  # fmt: skip
-        actual, expected = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
+        actual, expected = jnp.matmul(*put_on(gpu, a, b)), jnp.matmul(a, b)
         assert actual.dtype == expected.dtype
         bound = {"f2": 2e-3, "bfloat16": 2e-2, "c8": 1e-5}.get(dtype, 1e-13)
         wide = "c16" if expected.dtype.kind == "c" else "f8"
         actual, expected = (np.asarray(x).astype(wide) for x in (actual, expected))
         np.testing.assert_allclose(actual, expected, rtol=bound, atol=10 * bound)
         if "f" in dtype and dtype != "f8":  # sums of halves as float32
-            single = jnp.matmul(*on(gpu, a, b), preferred_element_type="float32")
+            single = jnp.matmul(*put_on(gpu, a, b), preferred_element_type="float32")
             assert single.dtype == "float32"
             np.testing.assert_allclose(single, expected, rtol=bound, atol=10 * bound)
 
 
-def strided(x, w):
+def strided_operands(x, w):
     """Operands with gaps, reversed and broadcast axes, which cuBLAS's strides cannot express."""
 
     def body(i, h):
@@ -103,14 +103,14 @@ def power(a):
     return lax.while_loop(lambda c: c[2] < 5, body, (jnp.eye(16)[:, :3], jnp.float32(0), 0))
 
 
-def chosen(x, w):
+def branch_on_sum(x, w):
     def body(i, h):
         return lax.cond(h.sum() > 0, lambda h: h @ w, lambda h: -(h @ w.T), h)
 
     return lax.fori_loop(0, 4, body, x)
 
 
-def trained(x, y, w):
+def training_loop(x, y, w):
     def loss(w):
         return ((jnp.tanh(x @ w) - y) ** 2).mean()
 
@@ -121,9 +121,9 @@ X, W, U = draw(5, 4, 3), draw(6, 6), draw(3, 6)
 LOOPS = {
     "recurrent": (recurrent, X, W, U),
     "power": (power, draw(16, 16)),
-    "chosen": (chosen, draw(4, 6), W),
-    "strided": (strided, draw(4, 6), W),
-    "trained": (trained, draw(7, 3), draw(7, 6), U),
+    "chosen": (branch_on_sum, draw(4, 6), W),
+    "strided": (strided_operands, draw(4, 6), W),
+    "trained": (training_loop, draw(7, 3), draw(7, 6), U),
     "gradient": (jax.grad(lambda x, w, u: recurrent(x, w, u)[1].sum(), (1, 2)), X, W, U),
 }
 
@@ -131,7 +131,7 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_product_loops_run_without_python(name, gpu):
     f, *arrays = LOOPS[name]
-    g, there = jax.jit(f), on(gpu, *arrays)
+    g, there = jax.jit(f), put_on(gpu, *arrays)
     expected = jax.jit(f)(*arrays)
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for _ in range(2):
@@ -155,7 +155,7 @@ def test_strided_operands_are_not_copied(fake):
     for name in ("rows", "both turned", "parts", "stacks", "stack by one", "attention"):
         f, *arrays = LAYOUTS[name]
         before = Counter(fake.calls)
-        np.asarray(jax.jit(f)(*on(gpu, *arrays)))
+        np.asarray(jax.jit(f)(*put_on(gpu, *arrays)))
         new_calls = Counter(fake.calls) - before
         assert new_calls["product"] == 1, name
         assert not new_calls["call"], name
@@ -168,7 +168,7 @@ def test_other_layouts_are_copied_first(fake):
         for dtype in ("f4", "f2", "c8"):
             operands = [x.astype(dtype) for x in arrays]
             before = Counter(fake.calls)
-            actual = np.asarray(jax.jit(f)(*on(gpu, *operands)))
+            actual = np.asarray(jax.jit(f)(*put_on(gpu, *operands)))
             new_calls = Counter(fake.calls) - before
             assert (new_calls["product"], new_calls["call"]) == (1, 0), name
             expected = f(*[x.astype("c16") for x in operands])
@@ -178,8 +178,10 @@ def test_other_layouts_are_copied_first(fake):
 def test_missing_cublas_falls_back_to_cupy(fake):
     fake.gemm = False
     (gpu,) = jax.devices("gpu")
-    x, w = on(gpu, draw(4, 6), W)
-    np.testing.assert_allclose(jax.jit(chosen)(x, w), chosen(np.asarray(x), W), rtol=1e-5)
+    x, w = put_on(gpu, draw(4, 6), W)
+    np.testing.assert_allclose(
+        jax.jit(branch_on_sum)(x, w), branch_on_sum(np.asarray(x), W), rtol=1e-5
+    )
     assert fake.calls["call"] >= 4
     assert "product" not in fake.calls
 
@@ -188,7 +190,7 @@ def test_precision_selects_the_algorithm(fake, monkeypatch):
     compute_types, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
         lambda *arguments: compute_types.append(arguments[-2]) or gemm(*arguments)))  # fmt: skip
-    a, b = on(jax.devices("gpu")[0], A, B)
+    a, b = put_on(jax.devices("gpu")[0], A, B)
     for precision in (None, "highest", "high", "tensorfloat32"):
         np.asarray(jnp.matmul(a, b, precision=precision))
     assert compute_types == [68, 68, 77, 77]
@@ -197,6 +199,6 @@ def test_precision_selects_the_algorithm(fake, monkeypatch):
 def test_failure_names_a_workaround(fake, monkeypatch):
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(lambda *_: 15))
     monkeypatch.setattr(fake, "failure", lambda code: RuntimeError(f"status {code & 0xFFFF}"))
-    a, b = on(jax.devices("gpu")[0], A, B)
+    a, b = put_on(jax.devices("gpu")[0], A, B)
     with pytest.raises(RuntimeError, match="status 15"):
         (a @ b).block_until_ready()

@@ -21,7 +21,7 @@ def f4(*shape):
     return np.zeros(shape, np.float32)
 
 
-def in_turn(n, dtype, rng):
+def alternating_magnitudes(n, dtype, rng):
     """Return alternating large and small numbers, runs of common and of small ones, zeros and
     special values.
     """
@@ -35,16 +35,16 @@ def in_turn(n, dtype, rng):
     return x.astype(dtype)
 
 
-def values(a, n, rng):
-    return np.ones(1) if n == 1 else in_turn(n, a.dtype, rng)
+def row_values(a, n, rng):
+    return np.ones(1) if n == 1 else alternating_magnitudes(n, a.dtype, rng)
 
 
-def whole(n, rng):
+def finite_products(n, rng):
     """Return such numbers without special values, so that the product of each row is finite."""
     return rng.uniform(0.6, 0.74, n) * np.where(np.arange(n) % 2, 1e30, 1e-30)
 
 
-def in_passes(x):
+def reduce_in_passes(x):
     """A kernel whose last pass reduces values that the previous pass left in shared memory."""
     e = jnp.fmod(x, jnp.abs(x).max(1, keepdims=True) * 1.5)
     y = e * jnp.sign(e.sum(1, keepdims=True))
@@ -59,7 +59,7 @@ PROGRAMS = {
     "beside": (lambda x, y: ((x * y).prod(1), (x * y).sum(1)), f4(9, 300), f4(300)),
     "and stored": (lambda x: (x * 2, (x * 2).prod(1)), f4(9, 300)),
     "whole and stored": (lambda x: (x * 2, (x * 2).prod()), f4(3000)),
-    "in passes": (in_passes, f4(5, 300)),
+    "in passes": (reduce_in_passes, f4(5, 300)),
     "across, by rows": (lambda x, y: (x * y).T.prod(1), f4(1050, 40), f4(40)),
     "doubles": (lambda x: x.prod(1), np.zeros((5, 300))),
     "complex across": (lambda x: x.T.prod(1), np.zeros((90, 40), np.complex64)),
@@ -75,7 +75,7 @@ def test_results_match_cpu_bitwise(name):
             assert text.kernel is not None
             verify(text.kernel)
             assert "not_normal(" in text.source
-            case = Case(spec, values=values)
+            case = Case(spec, values=row_values)
             expected, rooms = case.run_on_cpu(build_generated(spec)), case.scratch
             actual = case.interpret(text)
             assert all(same_bits(a, b).all() for a, b in zip(actual, expected, strict=True))
@@ -84,7 +84,7 @@ def test_results_match_cpu_bitwise(name):
 
 @pytest.mark.parametrize("axis", [None, 1, (1, 2)])
 def test_product_matches_cpu_bitwise(axis, gpu):
-    x = in_turn(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
+    x = alternating_magnitudes(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
     expected = np.asarray(jnp.asarray(x).prod(axis))
     actual = np.asarray(jax.device_put(x, gpu).prod(axis))
     assert same_bits(actual, expected).all()
@@ -107,7 +107,9 @@ def test_result_buffer_holds_the_reduced_values(monkeypatch):
     ((spec, text),) = grid_kernels(f, f4(2, 1100))
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
     assert [v is x.value for v in elementwise_operands(spec)] == [True]
-    case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
+    case = Case(
+        spec, values=lambda a, n, rng: finite_products(n, rng) if n > 1 else np.full(1, 1.5)
+    )
     expected = case.run_on_cpu(build_generated(spec))[case.position[id(out.value)]]
     assert np.isfinite(np.log(expected)).all()
     case.position[id(out.value)] = case.position[id(x.value)]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from cuda.assembler import ptxas, spilled
+from cuda.assembler import ptxas, spilled_bytes
 from cuda.interpreter import Memory, Module
 from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
@@ -193,4 +193,4 @@ def test_rows_of_doubles_stay_in_registers(length):
     assert text.signature[:4] == ("f8*",) * 4
     assert text.threads == 32 * -(-length // 1024)
     kernel = ptx_of(text.source, text.signature, threads=text.threads, program=text.kernel)
-    assert not ptxas() or spilled(kernel.text) < 128
+    assert not ptxas() or spilled_bytes(kernel.text) < 128

@@ -104,7 +104,7 @@ def numbers(x, y):
     y[12, i] = cuda.brev(numba.uint32(n)) >> 8
 
 
-def rounded(v):
+def round_finite(v):
     return float(round(v)) if np.isfinite(v) else v
 
 
@@ -146,12 +146,12 @@ def test_numbers(gpu, dtype):
             close = k in (4, 10)
             np.testing.assert_allclose(actual[k], row, rtol=2e-7 if close else 0, err_msg=str(k))
         x = V.astype(dtype)
-        expected = [rounded(v * 0.5) + round(float(v), 1) for v in x]
+        expected = [round_finite(v * 0.5) + round(float(v), 1) for v in x]
         np.testing.assert_allclose(run(gpu, roundings, x), expected, rtol=1e-6)
 
 
 @cuda.jit(fastmath=True)
-def hasty(x, y):
+def fast_math_calls(x, y):
     i = cuda.grid(1)
     v = x[i]
     y[0, i] = math.exp(v)
@@ -166,11 +166,11 @@ def hasty(x, y):
 
 def test_fast_kernels(gpu):
     x = np.linspace(0.1, 3, N, dtype="f4")
-    actual = run(gpu, hasty, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
+    actual = run(gpu, fast_math_calls, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
     logs = np.log(x) + np.log2(x) + np.log10(x)
     expected = [np.exp(x), logs, np.sin(x), np.cos(x), np.tan(x), x**1.5, x / (x + 1), np.tanh(x)]
     np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-5)
-    text = ptx_of_user(hasty, [Argument(x.dtype, 1, True), Argument(x.dtype, 2)], N).text
+    text = ptx_of_user(fast_math_calls, [Argument(x.dtype, 1, True), Argument(x.dtype, 2)], N).text
     assert {"ex2", "lg2", "sin", "cos", "rcp", "tanh"} == set(re.findall(r"(\w+)\.approx", text))
 
 
@@ -182,7 +182,7 @@ def places(x, y):
 
 
 @cuda.jit
-def borrowed(x, y):
+def dynamic_shared_memory(x, y):
     room = cuda.shared.array(0, numba.float32)
     i = cuda.grid(1)
     room[i] = x[i]
@@ -198,7 +198,7 @@ def squares(x, y):
 
 
 @cuda.jit
-def said(x, y):
+def print_values(x, y):
     i = cuda.grid(1)
     if i < 2:
         print("thread", i, x[i])
@@ -210,7 +210,7 @@ def test_grids_of_two_axes_and_memory_by_the_launch(gpu):
     expected = x + 100 * (np.arange(7) // 4)
     actual = run(gpu, places, x, grid=((2, 2), (4, 4)))
     np.testing.assert_array_equal(actual, expected)
-    np.testing.assert_array_equal(run(gpu, borrowed, V, grid=(1, N, 4 * N)), V[::-1])
+    np.testing.assert_array_equal(run(gpu, dynamic_shared_memory, V, grid=(1, N, 4 * N)), V[::-1])
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -221,5 +221,5 @@ def test_complex_arrays(gpu, dtype):
 
 
 def test_printing(fake, capsys):
-    run(jnp.devices("gpu")[0], said, V)
+    run(jnp.devices("gpu")[0], print_values, V)
     assert capsys.readouterr().out == f"thread 0 {V[0]:f}\nthread 1 {V[1]:f}\n"

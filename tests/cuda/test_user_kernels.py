@@ -46,35 +46,35 @@ def tile_grid(x):
     return -(-x.shape[0] // SIDE) * -(-x.shape[1] // SIDE), SIDE * SIDE
 
 
-def turned(x):
+def transposed_struct(x):
     return jnp.ShapeDtypeStruct(x.shape[::-1], x.dtype)
 
 
 @cuda.jit(device=True)
-def squashed(v):
+def half_tanh(v):
     return math.tanh(v) * np.float32(0.5)
 
 
 @cuda.jit
-def scaled(x, factor, y, shift):
+def scale_and_shift(x, factor, y, shift):
     for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
-        y[i] = squashed(x[i]) * factor + math.pow(x[i], float32(2)) + shift
+        y[i] = half_tanh(x[i]) * factor + math.pow(x[i], float32(2)) + shift
 
 
 @cuda.jit
-def counts(x, bins):
+def count_bins(x, bins):
     i = cuda.grid(1)
     if i < x.size:
         cuda.atomic.add(bins, x[i], 1)
 
 
-def on(gpu, x):
+def put_on(gpu, x):
     return jnp.device_put(x, gpu)
 
 
 def test_a_numba_kernel_runs_on_a_gpu(gpu):
-    transpose = jnp.kernel(tiles, turned, grid=tile_grid)
-    x = on(gpu, X)
+    transpose = jnp.kernel(tiles, transposed_struct, grid=tile_grid)
+    x = put_on(gpu, X)
     np.testing.assert_array_equal(transpose(x), X.T)
     np.testing.assert_array_equal(jnp.jit(lambda x: transpose(x * 2) + 1)(x), X.T * 2 + 1)
     np.testing.assert_array_equal(transpose(transpose(x)[::2]), X[:, ::2])
@@ -97,18 +97,18 @@ def test_numba_cuda_is_loaded_with_a_numpy_without_row_stack(monkeypatch):
 
 
 def test_numbers_and_static_values(gpu):
-    f = jnp.kernel(scaled, lambda x, _, **__: x, grid=(2, 32))
+    f = jnp.kernel(scale_and_shift, lambda x, _, **__: x, grid=(2, 32))
     x = X[0]
     expected = np.tanh(x) / 2 * 3 + x**2 + np.float32(0.25)
-    np.testing.assert_allclose(f(on(gpu, x), 3.0, shift=0.25), expected, rtol=2e-6)
+    np.testing.assert_allclose(f(put_on(gpu, x), 3.0, shift=0.25), expected, rtol=2e-6)
 
 
 def test_results_can_start_with_a_value_and_loops(gpu):
-    f = jnp.kernel(counts, jnp.ShapeDtypeStruct((5,), "int32"), grid=lambda x: (2, 64), fill=1)
+    f = jnp.kernel(count_bins, jnp.ShapeDtypeStruct((5,), "int32"), grid=lambda x: (2, 64), fill=1)
     x = np.random.default_rng(0).integers(0, 5, 100).astype(np.int32)
     expected = np.bincount(x, minlength=5) + 1
-    np.testing.assert_array_equal(f(on(gpu, x)), expected)
-    rows = jnp.vmap(f)(on(gpu, np.stack([x, x % 3])))
+    np.testing.assert_array_equal(f(put_on(gpu, x)), expected)
+    rows = jnp.vmap(f)(put_on(gpu, np.stack([x, x % 3])))
     np.testing.assert_array_equal(rows, [expected, np.bincount(x % 3, minlength=5) + 1])
 
 
@@ -119,8 +119,8 @@ def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
 
     expected = np.where(X < 0.5, np.exp(X), X * X)
     jitted = jnp.jit(lambda x: bent(x) * 2)
-    np.testing.assert_allclose(jitted(on(gpu, X)), expected * 2, rtol=1e-6)
-    np.testing.assert_array_max_ulp(np.asarray(jitted(on(gpu, X))), np.asarray(jitted(X)), 4)
+    np.testing.assert_allclose(jitted(put_on(gpu, X)), expected * 2, rtol=1e-6)
+    np.testing.assert_array_max_ulp(np.asarray(jitted(put_on(gpu, X))), np.asarray(jitted(X)), 4)
     (kernel,) = jnp.inspect(jitted)(X).kernels
     text = ptx_of(kernel.text, kernel.signature, tasks=True).text
     assert ".f64" not in text
@@ -143,7 +143,7 @@ def test_a_function_with_loops_is_in_the_gpus_kernels(gpu):
     jitted = jnp.jit(lambda re, im: steps(re, im) + 1)
     (kernel,) = jnp.inspect(jitted)(re, im).kernels
     assert ".f64" not in ptx_of(kernel.text, kernel.signature, tasks=True).text
-    np.testing.assert_array_equal(jitted(on(gpu, re), on(gpu, im)), jitted(re, im))
+    np.testing.assert_array_equal(jitted(put_on(gpu, re), put_on(gpu, im)), jitted(re, im))
     assert len(np.unique(jitted(re, im))) > 3
 
 
@@ -151,22 +151,22 @@ def lengths(x, y):
     return math.hypot(x, y)
 
 
-def apart(x, y):
+def decompose_and_sum(x, y):
     return math.ldexp(math.frexp(x)[0], 3) + y
 
 
-def modulus(x, y):
+def complex_modulus(x, y):
     return abs(complex(x, y))
 
 
-@pytest.mark.parametrize("function", [lengths, apart, modulus])
+@pytest.mark.parametrize("function", [lengths, decompose_and_sum, complex_modulus])
 def test_functions_that_numba_calls_in_c(gpu, function):
     """Numba compiles these separately or calls C functions, which accnp provides on GPUs."""
     f, expected = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
-    for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
+    for x, y in ((X[0], X[1]), (put_on(gpu, X[0]), put_on(gpu, X[1]))):
         np.testing.assert_allclose(f(x, y), expected, rtol=1e-6)
         np.testing.assert_allclose(jnp.sum(f(x, y) * 2), np.sum(expected) * 2, rtol=1e-6)
-    (kernel,) = jnp.inspect(f)(on(gpu, X[0]), on(gpu, X[1])).kernels
+    (kernel,) = jnp.inspect(f)(put_on(gpu, X[0]), put_on(gpu, X[1])).kernels
     assert kernel.device == gpu
 
 
@@ -177,7 +177,7 @@ def test_function_of_arrays_runs_on_the_host(gpu):
         for i in range(1, x.size):
             y[i] = y[i - 1] + x[i]
 
-    x = on(gpu, X[0])
+    x = put_on(gpu, X[0])
     np.testing.assert_allclose(sums(x), np.cumsum(X[0]), rtol=1e-6)
     assert sums(x).devices() == {gpu}
 
@@ -188,7 +188,7 @@ def test_cpu_function_is_used_without_a_gpu():
             for j in range(x.shape[1]):
                 y[j, i] = x[i, j]
 
-    f = jnp.kernel(tiles, turned, grid=tile_grid, cpu=plain)
+    f = jnp.kernel(tiles, transposed_struct, grid=tile_grid, cpu=plain)
     np.testing.assert_array_equal(f(X), X.T)
     np.testing.assert_array_equal(
         jnp.vmap(f)(X.reshape(3, 7, 35)), X.reshape(3, 7, 35).swapaxes(1, 2)
@@ -201,9 +201,9 @@ def test_in_the_simulator():
         "import sys; sys.path[:0] = sys.argv[1:]\n"
         "import numpy as np, accnp as jnp\n"
         "from cuda import test_user_kernels as t\n"
-        "f = jnp.kernel(t.tiles, t.turned, grid=t.tile_grid)\n"
+        "f = jnp.kernel(t.tiles, t.transposed_struct, grid=t.tile_grid)\n"
         "assert (np.asarray(jnp.jit(f)(t.X[:9, :20])) == t.X[:9, :20].T).all()\n"
-        "g = jnp.kernel(t.scaled, lambda x, _, **__: x, grid=(1, 8))\n"
+        "g = jnp.kernel(t.scale_and_shift, lambda x, _, **__: x, grid=(1, 8))\n"
         "print(float(g(t.X[0, :9], 3.0, shift=0.25)[1]))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", program, str(ROOT / "tests"), str(ROOT)]
@@ -213,7 +213,7 @@ def test_in_the_simulator():
 
 
 @cuda.jit
-def wrong(x, y):
+def unknown_attribute(x, y):
     y[0] = x.nothing
 
 
@@ -224,14 +224,34 @@ TEXT = 'extern "C" __global__ void a(float* x) {}'
     ("make", "error", "text"),
     [
         (lambda: jnp.kernel(TEXT), ValueError, "needs the shapes of its results and a grid"),
-        (lambda: jnp.kernel(tiles, turned), ValueError, "the shapes of its results and a grid"),
-        (lambda: jnp.kernel("int f;", turned, grid=1), ValueError, "has no __global__ void"),
-        (lambda: jnp.kernel(TEXT, turned, grid=1, name="b"), ValueError, "the text has a"),
-        (lambda: jnp.kernel(TEXT[11:], turned, grid=1), ValueError, 'needs extern "C" before'),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct),
+            ValueError,
+            "the shapes of its results and a grid",
+        ),
+        (
+            lambda: jnp.kernel("int f;", transposed_struct, grid=1),
+            ValueError,
+            "has no __global__ void",
+        ),
+        (
+            lambda: jnp.kernel(TEXT, transposed_struct, grid=1, name="b"),
+            ValueError,
+            "the text has a",
+        ),
+        (
+            lambda: jnp.kernel(TEXT[11:], transposed_struct, grid=1),
+            ValueError,
+            'needs extern "C" before',
+        ),
         (lambda: jnp.kernel(math.exp, grid=1), ValueError, "grid and cpu are for.*leave them out"),
-        (lambda: jnp.kernel(TEXT, turned, grid=(1, 1))(X), JaxRuntimeError, r"is written for GPUs"),
+        (
+            lambda: jnp.kernel(TEXT, transposed_struct, grid=(1, 1))(X),
+            JaxRuntimeError,
+            r"is written for GPUs",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors(make, error, text):
     with pytest.raises(error, match=f"kernel: .*{text}"):
         jnp.block_until_ready(make())
@@ -240,44 +260,74 @@ def test_errors(make, error, text):
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: jnp.kernel(wrong, turned, grid=(1, 1)), JaxRuntimeError, "'nothing'.*y.0. = x.no"),
-        (lambda: jnp.kernel(tiles, turned, grid=(0, 1)), ValueError, r"positive.*; got \(0, 1\)"),
-        (lambda: jnp.kernel(tiles, turned, grid=(1.5, 1)), ValueError, r"positive.*; got \(1.5, 1"),
-        (lambda: jnp.kernel(tiles, turned, grid=(1, 1, -1)), ValueError, "positive integers"),
-        (lambda: jnp.kernel(tiles, turned, grid=(1, (64, 32))), ValueError, "larger than CUDA has"),
-        (lambda: jnp.kernel(tiles, turned, grid=((1, 1 << 16), 1)), ValueError, "second and third"),
-        (lambda: jnp.kernel(scaled, turned, grid=(1, 1)), JaxRuntimeError, "the parameters x, fac"),
+        (
+            lambda: jnp.kernel(unknown_attribute, transposed_struct, grid=(1, 1)),
+            JaxRuntimeError,
+            "'nothing'.*y.0. = x.no",
+        ),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct, grid=(0, 1)),
+            ValueError,
+            r"positive.*; got \(0, 1\)",
+        ),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct, grid=(1.5, 1)),
+            ValueError,
+            r"positive.*; got \(1.5, 1",
+        ),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct, grid=(1, 1, -1)),
+            ValueError,
+            "positive integers",
+        ),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct, grid=(1, (64, 32))),
+            ValueError,
+            "larger than CUDA has",
+        ),
+        (
+            lambda: jnp.kernel(tiles, transposed_struct, grid=((1, 1 << 16), 1)),
+            ValueError,
+            "second and third",
+        ),
+        (
+            lambda: jnp.kernel(scale_and_shift, transposed_struct, grid=(1, 1)),
+            JaxRuntimeError,
+            "the parameters x, fac",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_on_a_gpu(gpu, make, error, text):
     with pytest.raises(error, match=f"kernel: .*{text}"):
-        make()(on(gpu, X)).block_until_ready()
-    np.testing.assert_array_equal(jnp.kernel(tiles, turned, grid=tile_grid)(on(gpu, X)), X.T)
+        make()(put_on(gpu, X)).block_until_ready()
+    np.testing.assert_array_equal(
+        jnp.kernel(tiles, transposed_struct, grid=tile_grid)(put_on(gpu, X)), X.T
+    )
 
 
 @cuda.jit
-def doubled(x, y):
+def double_first(x, y):
     y[0] = x[0] * 2
 
 
 @pytest.mark.parametrize(("dtype", "shape"), [("complex64", ()), ("bfloat16", (3,))])
 def test_unsupported_numba_types(gpu, dtype, shape):
-    f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
+    f = jnp.kernel(double_first, lambda x: x, grid=(1, 1))
     with pytest.raises(JaxRuntimeError, match=f"for .{dtype}.*: numbers of type {dtype} cannot"):
-        f(on(gpu, jnp.ones(shape, dtype))).block_until_ready()
+        f(put_on(gpu, jnp.ones(shape, dtype))).block_until_ready()
 
 
 @cuda.jit
-def over(x, y):
+def overwrite_operand(x, y):
     x[0] = 1
     y[0] = x[0]
 
 
 def test_operands_are_not_modified(gpu):
     """A kernel that writes to an operand would change arrays that share its memory."""
-    x = on(gpu, X[0])
+    x = put_on(gpu, X[0])
     with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):
-        jnp.kernel(over, lambda x: x, grid=(1, 1))(x).block_until_ready()
+        jnp.kernel(overwrite_operand, lambda x: x, grid=(1, 1))(x).block_until_ready()
 
     @cuda.jit
     def counted(x, y):
@@ -297,9 +347,9 @@ def test_operands_are_not_modified(gpu):
 
 
 def test_function_of_a_row_is_not_a_scalar_function(gpu):
-    f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
+    f = jnp.kernel(double_first, lambda x: x, grid=(1, 1))
     with pytest.raises(JaxRuntimeError, match=r"make no arrays.*write numbers|mul.readonly array"):
-        f(on(gpu, X)).block_until_ready()
+        f(put_on(gpu, X)).block_until_ready()
 
 
 # Last: a GPU of its own takes the place of the others'.
@@ -336,7 +386,7 @@ class Library:
         return launch
 
 
-class Roomy:
+class LargeSharedMemoryKernel:
     """A CuPy kernel that requests more shared memory than the default limit."""
 
     def __call__(self, blocks, threads, arguments, shared_mem):
@@ -345,7 +395,7 @@ class Roomy:
 
 
 def test_kernel_in_cuda_c_with_large_shared_memory(fake):
-    fake.xp = type("Other", (Library,), {"RawKernel": lambda *_: Roomy()})()
+    fake.xp = type("Other", (Library,), {"RawKernel": lambda *_: LargeSharedMemoryKernel()})()
     f = jnp.kernel(TEXT, lambda: jnp.ShapeDtypeStruct((3,), "f4"), grid=(1, 32, 64 << 10))
     with jnp.default_device(jnp.devices("gpu")[0]):
         np.testing.assert_array_equal(f(), [7, 7, 7])
@@ -358,7 +408,7 @@ def test_kernel_in_cuda_c(fake):
     assert f.__name__ == "add_scaled"
     x, y = X[0], X[1]
     for _ in range(2):
-        result = f(on(gpu, x), on(gpu, y), 2.0, n=x.size)
+        result = f(put_on(gpu, x), put_on(gpu, y), 2.0, n=x.size)
         np.testing.assert_array_equal(result, x + 2 * y)
     assert Library.made == 1
     assert "kernel_add_scaled[n=35] a b 2.0" in str(

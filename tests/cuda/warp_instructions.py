@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from cuda.arithmetic import PTXError
 
-__all__ = ["INSTRUCTIONS", "printed"]
+__all__ = ["INSTRUCTIONS", "print_output"]
 
 Step = Callable[[Any, Any, int], "int | None"]
 Exchange = Callable[[Any, Any, np.ndarray], None]
 
 
-def _together(exchange: Exchange) -> Step:
+def _wait_for_warp(exchange: Exchange) -> Step:
     """Return a step in which threads wait until all threads of their warp have arrived."""
 
     def step(m: Any, c: Any, at: int) -> int | None:
@@ -42,7 +42,7 @@ def _together(exchange: Exchange) -> Step:
     return step
 
 
-def _whole(mask: np.ndarray, what: str) -> None:
+def _require_whole_warp(mask: np.ndarray, what: str) -> None:
     if (np.asarray(mask) != np.uint32(0xFFFFFFFF)).any():
         raise PTXError(f"a {what} of a part of a warp")
 
@@ -69,12 +69,12 @@ def _shfl(op: list[str], args: list[str], scope: Any) -> Step:
         else:
             other = lane ^ by if mode == "bfly" else low | (by & ~part)
             valid = other <= high
-        _whole(mask(m, c), "shuffle")
+        _require_whole_warp(mask(m, c), "shuffle")
         puts[0](m, c, full[threads + np.where(valid, other - lane, 0)])
         if len(puts) > 1:
             puts[1](m, c, np.broadcast_to(valid, threads.shape))
 
-    return _together(exchange)
+    return _wait_for_warp(exchange)
 
 
 def _vote(op: list[str], args: list[str], scope: Any) -> Step:
@@ -83,7 +83,7 @@ def _vote(op: list[str], args: list[str], scope: Any) -> Step:
     mask = scope.read(args[2], "b32")
 
     def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
-        _whole(mask(m, c), "vote")
+        _require_whole_warp(mask(m, c), "vote")
         voices = np.broadcast_to(predicate(m, c), threads.shape)
         warp = m.warp[threads]
         ballot = np.zeros(len(m.width), np.uint32)
@@ -95,7 +95,7 @@ def _vote(op: list[str], args: list[str], scope: Any) -> Step:
         }[op[2]]  # fmt: skip
         put(m, c, outcome[warp])
 
-    return _together(exchange)
+    return _wait_for_warp(exchange)
 
 
 def _match(op: list[str], args: list[str], scope: Any) -> Step:
@@ -103,7 +103,7 @@ def _match(op: list[str], args: list[str], scope: Any) -> Step:
     source, mask = scope.read(args[1], op[-1]), scope.read(args[2], "b32")
 
     def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
-        _whole(mask(m, c), "match")
+        _require_whole_warp(mask(m, c), "match")
         values = np.broadcast_to(source(m, c), threads.shape)
         warp, bit = m.warp[threads], np.uint32(1) << m.lane[threads]
         same = (values[:, None] == values) & (warp[:, None] == warp)
@@ -114,7 +114,7 @@ def _match(op: list[str], args: list[str], scope: Any) -> Step:
             puts[-1](m, c, whole)
         puts[0](m, c, matches)
 
-    return _together(exchange)
+    return _wait_for_warp(exchange)
 
 
 def _active(op: list[str], args: list[str], scope: Any) -> Step:
@@ -135,7 +135,7 @@ def _text(m: Any, address: int) -> str:
     return array.tobytes().split(b"\0")[0].decode()
 
 
-def printed(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
+def print_output(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
     """Print the output of threads: a C format string, and the address of its arguments."""
     for thread, form, place in zip(np.arange(m.n)[c], formats, places, strict=True):
         one, at, values = np.array([thread]), int(place), []

@@ -24,35 +24,35 @@ from accnp.devtools.inspect.inspection import Inspection
 from accnp.devtools.inspect.kernel_files import memory_of
 
 
-def halved(a: float) -> float:
+def halve_until_one(a: float) -> float:
     while a > 1:
         a = a * 0.5
     return a
 
 
 @jnp.kernel
-def summed(a: float) -> float:
+def sum_in_loop(a: float) -> float:
     """A function with a loop and a call of another function."""
     s = 0.0
     for k in range(4):
-        s = s + math.exp(a) * k + halved(a)
+        s = s + math.exp(a) * k + halve_until_one(a)
     return s
 
 
 @jnp.kernel
-def picked(a: float) -> float:
+def pick_from_tuple(a: float) -> float:
     """A function with a tuple, which Numba compiles."""
     both = (a, a * 2, 1.5)
     return max(both[0], both[1]) if a > 1 else both[2]
 
 
-def repeated(x: jnp.Array) -> jnp.Array:
+def loop_with_call(x: jnp.Array) -> jnp.Array:
     """A loop whose kernel calls the kernels of its body."""
-    return jnp.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * 2.0 + c.sum() + summed(c), x)
+    return jnp.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * 2.0 + c.sum() + sum_in_loop(c), x)
 
 
 # Launch the text of a kernel on memory that files give, and write it back.
-OUTSIDE = """
+STANDALONE_PROGRAM = """
 import ctypes
 import json
 from types import FunctionType
@@ -113,7 +113,7 @@ class Launch:
         return memory
 
 
-@pytest.mark.parametrize("f", [summed, picked, repeated, jnp.sort])
+@pytest.mark.parametrize("f", [sum_in_loop, pick_from_tuple, loop_with_call, jnp.sort])
 def test_texts_of_kernels_compute_the_same_outside_of_accnp(
     f: Callable[..., object], tmp_path: Path
 ) -> None:
@@ -130,7 +130,11 @@ def test_texts_of_kernels_compute_the_same_outside_of_accnp(
     for name, x in launch.memory.items():
         np.save(tmp_path / name, x)
     done = subprocess.run(
-        [sys.executable, "-c", OUTSIDE], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", STANDALONE_PROGRAM],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert not done.returncode, done.stderr[-2000:]
     for name, expected in launch.run(kernel).items():
@@ -139,9 +143,19 @@ def test_texts_of_kernels_compute_the_same_outside_of_accnp(
 
 @pytest.mark.parametrize(
     "f",
-    [jnp.exp, summed, repeated, jnp.sort, jnp.cumsum, jnp.sum, lambda x: x[:, 1:] + x[:, :-1],
-     lambda x: jnp.exp(x).sum(0), lambda x: jnp.concatenate([x, x * 2]), lambda x: x @ x.T],
-)  # fmt: skip
+    [
+        jnp.exp,
+        sum_in_loop,
+        loop_with_call,
+        jnp.sort,
+        jnp.cumsum,
+        jnp.sum,
+        lambda x: x[:, 1:] + x[:, :-1],
+        lambda x: jnp.exp(x).sum(0),
+        lambda x: jnp.concatenate([x, x * 2]),
+        lambda x: x @ x.T,
+    ],
+)
 def test_ir_of_kernels_is_read_and_run_again(
     f: Callable[..., object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,7 +120,7 @@ def test_importing_accnp_does_not_load_profiler():
 # --- jax.profiler's names ---
 
 
-def written(folder):
+def written_files(folder):
     return {p.name: p for p in folder.rglob("*") if p.is_file()}
 
 
@@ -134,7 +134,7 @@ def test_start_and_stop_trace_write_files(tmp_path):
     profiler.stop_trace()
     with pytest.raises(RuntimeError, match="no trace is being taken"):
         profiler.stop_trace()
-    files = written(tmp_path)
+    files = written_files(tmp_path)
     assert "perfetto_trace.json.gz" in files
     assert "kernel" in files["kernels.txt"].read_text()
     data = profiler.ProfileData.from_file(files["perfetto_trace.json.gz"])
@@ -158,7 +158,7 @@ def test_trace_writes_also_after_an_error(tmp_path):
 
     with pytest.raises(ValueError, match="mine"):
         failing()
-    data = profiler.ProfileData.from_file(written(tmp_path)["perfetto_trace.json.gz"])
+    data = profiler.ProfileData.from_file(written_files(tmp_path)["perfetto_trace.json.gz"])
     names = [e.name for p in data.planes for line in p.lines for e in line.events]
     assert any(n.startswith("materialise") for n in names)
     assert not any(n.startswith("record ") for n in names)
@@ -265,7 +265,7 @@ def test_traces_of_subprocesses_are_taken_along(tmp_path, monkeypatch):
             child.stdin.flush()
             assert child.stdout.readline() == "done\n"
         child.stdin.close()
-    data = profiler.ProfileData.from_file(written(tmp_path)["perfetto_trace.json.gz"])
+    data = profiler.ProfileData.from_file(written_files(tmp_path)["perfetto_trace.json.gz"])
     (plane,) = [p for p in data.planes if p.name.endswith(f" {child.pid}")]
     names = [e.name for line in plane.lines for e in line.events]
     assert "materialise float(x)" in names

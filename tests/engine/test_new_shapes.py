@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_counts import made_kernels
+from kernel_counts import count_made_kernels
 
 import accnp as jnp
 from accnp import engine
@@ -49,25 +49,25 @@ def test_new_shape_reuses_kernels(name, wrap):
     f, shapes = PROGRAMS[name]
     f = wrap(f)
     run(f, shapes[0])
-    before = made_kernels()
+    before = count_made_kernels()
     for shape in shapes[1:]:
         run(f, shape)
-    assert made_kernels() == before
+    assert count_made_kernels() == before
 
 
 def test_new_function_reuses_kernels():
     x = ours((50,))
     jnp.jit(lambda x: x * 3.0 - 1.0)(x).block_until_ready()
-    before = made_kernels()
+    before = count_made_kernels()
     for _ in range(5):
         jnp.jit(lambda x: x * 3.0 - 1.0)(x).block_until_ready()
-    assert made_kernels() == before
+    assert count_made_kernels() == before
 
 
 def test_new_scalar_reuses_kernels_and_plans():
     x = ours((50,))
     (x * 1.5 + 0.25).block_until_ready()
-    before = made_kernels(), engine.counters["plans"]
+    before = count_made_kernels(), engine.counters["plans"]
     for k in range(20):
         (x * float(k) + 0.25).block_until_ready()
-    assert (made_kernels(), engine.counters["plans"]) == before
+    assert (count_made_kernels(), engine.counters["plans"]) == before

@@ -16,21 +16,21 @@ from accnp import lax
 from accnp.config import threads
 
 
-def numbers(rng, shape, dtype="f4"):
+def draw_numbers(rng, shape, dtype="f4"):
     if np.dtype(dtype).kind in "iu":
         return rng.integers(-5, 5, shape).astype(dtype)
     x = rng.normal(size=shape)
     return (x + 1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
-def placed(spec, sizes):
+def permute_sizes(spec, sizes):
     out = [0] * len(spec)
     for d, n in zip(spec, sizes, strict=True):
         out[d] = n
     return tuple(out)
 
 
-def drawn(rng):
+def draw_convolution(rng):
     """Draw shapes, parameters and dimension numbers of a convolution that JAX accepts."""
     while True:
         d = int(rng.integers(0, 4))
@@ -53,7 +53,10 @@ def drawn(rng):
             "window_strides": strides, "padding": pads, "lhs_dilation": base,
             "rhs_dilation": dilation, "feature_group_count": groups, "batch_group_count": batches,
         }  # fmt: skip
-        lhs, rhs = placed(specs[0], (n, c, *size)), placed(specs[1], (features, c // groups, *taps))
+        lhs, rhs = (
+            permute_sizes(specs[0], (n, c, *size)),
+            permute_sizes(specs[1], (features, c // groups, *taps)),
+        )
         return lhs, rhs, specs, params
 
 
@@ -71,7 +74,7 @@ def pair(specs, params):
     return ours, theirs
 
 
-def close(actual, expected, tol=2e-4):
+def assert_close(actual, expected, tol=2e-4):
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape
     assert actual.dtype == expected.dtype
@@ -82,38 +85,38 @@ def close(actual, expected, tol=2e-4):
 def test_values_and_gradients(seed):
     rng = np.random.default_rng(seed)
     for k in range(5):
-        lhs, rhs, specs, params = drawn(rng)
+        lhs, rhs, specs, params = draw_convolution(rng)
         dtype = ["f4", "f4", "c8", "i4", "f2"][k % 5]
-        x, w = numbers(rng, lhs, dtype), numbers(rng, rhs, dtype)
+        x, w = draw_numbers(rng, lhs, dtype), draw_numbers(rng, rhs, dtype)
         ours, theirs = pair(specs, params)
         expected = theirs(x, w)
-        close(ours(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
-        close(accnp.jit(ours)(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
+        assert_close(ours(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
+        assert_close(accnp.jit(ours)(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
         if dtype == "f4":
-            g = numbers(rng, expected.shape)
+            g = draw_numbers(rng, expected.shape)
             actual = accnp.vjp(ours, x, w)[1](g)
             for a, b in zip(actual, jax.vjp(theirs, x, w)[1](g), strict=True):
-                close(a, b, 1e-3)
+                assert_close(a, b, 1e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_batches(seed):
     rng = np.random.default_rng(10 + seed)
     for _ in range(3):
-        lhs, rhs, specs, params = drawn(rng)
-        x, w = numbers(rng, (3, *lhs)), numbers(rng, (3, *rhs))
+        lhs, rhs, specs, params = draw_convolution(rng)
+        x, w = draw_numbers(rng, (3, *lhs)), draw_numbers(rng, (3, *rhs))
         ours, theirs = pair(specs, params)
         for axes in ((0, 0), (0, None), (None, 0)):
             args = [v if a == 0 else v[0] for v, a in zip((x, w), axes, strict=True)]
-            close(accnp.vmap(ours, axes)(*args), jax.vmap(theirs, axes)(*args))
+            assert_close(accnp.vmap(ours, axes)(*args), jax.vmap(theirs, axes)(*args))
 
 
 def test_larger_ones_by_rows_and_by_planes():
     rng = np.random.default_rng(0)
     for dims in (("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("NCHW", "HWIO", "NHWC")):
         sizes = {"N": 3, "C": 20, "H": 19, "W": 33, "O": 40, "I": 20}
-        x = numbers(rng, [sizes[c] for c in dims[0]])
-        w = numbers(rng, [sizes[c] if c in "OI" else 3 for c in dims[1]])
+        x = draw_numbers(rng, [sizes[c] for c in dims[0]])
+        w = draw_numbers(rng, [sizes[c] if c in "OI" else 3 for c in dims[1]])
         for stride, padding in (((1, 1), "SAME"), ((2, 1), "VALID"), ((2, 3), "SAME_LOWER")):
 
             def ours(x, w, how=(stride, padding), dims=dims):
@@ -123,10 +126,10 @@ def test_larger_ones_by_rows_and_by_planes():
                 return jlax.conv_general_dilated(x, w, *how, dimension_numbers=dims)
 
             expected = theirs(x, w)
-            close(ours(x, w), expected)
-            g = numbers(rng, expected.shape)
+            assert_close(ours(x, w), expected)
+            g = draw_numbers(rng, expected.shape)
             for a, b in zip(accnp.vjp(ours, x, w)[1](g), jax.vjp(theirs, x, w)[1](g), strict=True):
-                close(a, b, 5e-3)
+                assert_close(a, b, 5e-3)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_few_features_of_many(lhs, rhs, strides, dims, more):
     """One product computes all taps and the results are summed afterwards, forward or in a
     gradient."""
     rng = np.random.default_rng(5)
-    x, w = numbers(rng, lhs), numbers(rng, rhs)
+    x, w = draw_numbers(rng, lhs), draw_numbers(rng, rhs)
     pads = tuple((1, 2) for _ in strides)
     ours, theirs = (
         lambda x, w, m=m: m.conv_general_dilated(
@@ -152,11 +155,11 @@ def test_few_features_of_many(lhs, rhs, strides, dims, more):
         for m in (lax, jlax)
     )
     expected = theirs(x, w)
-    close(ours(x, w), expected, 1e-3)
-    g = numbers(rng, expected.shape)
+    assert_close(ours(x, w), expected, 1e-3)
+    g = draw_numbers(rng, expected.shape)
     actual = accnp.vjp(ours, x, w)[1](g)
     for a, b in zip(actual, jax.vjp(theirs, x, w)[1](g), strict=True):
-        close(a, b, 1e-3)
+        assert_close(a, b, 1e-3)
     both = accnp.jit(lambda x, w, g: accnp.vjp(ours, x, w)[1](g))(x, w, g)
     for a, b in zip(actual, both, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -164,7 +167,7 @@ def test_few_features_of_many(lhs, rhs, strides, dims, more):
 
 def test_results_do_not_depend_on_threads_or_loops():
     rng = np.random.default_rng(1)
-    x, w = numbers(rng, (8, 30, 30, 8)), numbers(rng, (3, 3, 8, 24))
+    x, w = draw_numbers(rng, (8, 30, 30, 8)), draw_numbers(rng, (3, 3, 8, 24))
 
     def f(x, w):
         return lax.conv_general_dilated(
@@ -187,7 +190,7 @@ def test_results_do_not_depend_on_threads_or_loops():
 def test_half_precision_is_summed_in_float32(dtype):
     rng = np.random.default_rng(2)
     for shape, taps in (((2, 9, 8, 3), (2, 3, 3, 5)), ((1, 6, 6, 64), (3, 3, 64, 2))):
-        x, w = (jnp.asarray(numbers(rng, s)).astype(dtype) for s in (shape, taps))
+        x, w = (jnp.asarray(draw_numbers(rng, s)).astype(dtype) for s in (shape, taps))
         for strides, layout in (((1, 1), "NHWC"), ((2, 1), "NCHW")):
             operand = x if layout == "NHWC" else x.transpose(0, 3, 1, 2)
             specs = (layout, "HWIO", layout)
@@ -224,44 +227,44 @@ def test_a_small_one_in_a_scan_is_one_native_loop():
 def test_one_dimensional_convolutions(mode):
     rng = np.random.default_rng(2)
     for n, m in ((7, 3), (3, 7), (8, 2), (2, 8), (5, 5), (5000, 9), (1, 1)):
-        a, v = numbers(rng, n), numbers(rng, m)
-        close(jnp.convolve(a, v, mode), np.convolve(a, v, mode), 1e-4)
-        close(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-4)
-    a, v = numbers(rng, 7, "c8"), numbers(rng, 3, "c8")
-    close(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-4)
+        a, v = draw_numbers(rng, n), draw_numbers(rng, m)
+        assert_close(jnp.convolve(a, v, mode), np.convolve(a, v, mode), 1e-4)
+        assert_close(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-4)
+    a, v = draw_numbers(rng, 7, "c8"), draw_numbers(rng, 3, "c8")
+    assert_close(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-4)
     a, v = np.arange(5), np.arange(3)
-    close(jnp.convolve(a, v, mode), jjnp.convolve(a, v, mode), 1e-5)
+    assert_close(jnp.convolve(a, v, mode), jjnp.convolve(a, v, mode), 1e-5)
 
 
 def test_transposed_convolutions():
     rng = np.random.default_rng(3)
-    x = numbers(rng, (2, 7, 6, 3))
+    x = draw_numbers(rng, (2, 7, 6, 3))
     for k, s in ((3, 2), (2, 3), (4, 1), (5, 2), (1, 2)):
         for transposed in (False, True):
-            w = numbers(rng, (k, k, 5, 3) if transposed else (k, k, 3, 5))
+            w = draw_numbers(rng, (k, k, 5, 3) if transposed else (k, k, 3, 5))
             for padding in ("SAME", "VALID", ((1, 2), (0, 1))):
                 args = ((s, s), padding, (1, 2) if s < 3 else None, None, transposed)
-                close(lax.conv_transpose(x, w, *args), jlax.conv_transpose(x, w, *args))
+                assert_close(lax.conv_transpose(x, w, *args), jlax.conv_transpose(x, w, *args))
                 if not isinstance(padding, str):
                     more = {"use_consistent_padding": True}
                     actual = lax.conv_transpose(x, w, *args, **more)
-                    close(actual, jlax.conv_transpose(x, w, *args, **more))
+                    assert_close(actual, jlax.conv_transpose(x, w, *args, **more))
 
 
 def test_patches_and_kernels_of_their_own():
     rng = np.random.default_rng(4)
     for dims in (None, ("NHWC", "HWIO", "NHWC"), ("NHWC", "OIHW", "NCHW")):
-        x = numbers(rng, (2, 5, 7, 3) if dims else (2, 3, 5, 7))
+        x = draw_numbers(rng, (2, 5, 7, 3) if dims else (2, 3, 5, 7))
         args = (2, 3), (1, 2), ((1, 0), (2, 1)), None, (2, 1)
         actual = lax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
         expected = jlax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
-        close(actual, expected)
+        assert_close(actual, expected)
         sizes = dict(zip(dims[2] if dims else "NCHW", expected.shape, strict=True))
         sizes |= {"O": 4, "I": 18}
-        w = numbers(rng, [sizes[c] for c in (dims[1] if dims else "OIHW")])
+        w = draw_numbers(rng, [sizes[c] for c in (dims[1] if dims else "OIHW")])
         args = (1, 2), ((1, 0), (2, 1)), (2, 3), None, (2, 1)
         actual = lax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims)
-        close(actual, jlax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims))
+        assert_close(actual, jlax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims))
 
 
 def test_shapes():

@@ -21,7 +21,7 @@ T = RNG.normal(size=(2, 7, 8)).astype(np.float32)
 INF = np.inf
 
 
-def close(actual, expected, tol=2e-5):
+def assert_close(actual, expected, tol=2e-5):
     a, b = accnp.tree.leaves(actual), jax.tree.leaves(expected)
     assert accnp.tree.structure(actual).num_leaves == len(b)
     for x, y in zip(map(np.asarray, a), map(np.asarray, b), strict=True):
@@ -31,7 +31,7 @@ def close(actual, expected, tol=2e-5):
 
 # --- reduce ---
 
-REDUCE = {
+REDUCTIONS = {
     "add": lambda b, x: b.lax.reduce(x, 0.0, b.lax.add, (0,)),
     "max with its initial value": lambda b, x: b.lax.reduce(x, 0.5, b.lax.max, (1,)),
     "a sum by another name": lambda b, x: b.lax.reduce(x, 1.0, lambda p, q: q + p, (0, 1)),
@@ -61,11 +61,11 @@ REDUCE = {
 }
 
 
-@pytest.mark.parametrize("f", REDUCE.values(), ids=REDUCE)
+@pytest.mark.parametrize("f", REDUCTIONS.values(), ids=REDUCTIONS)
 def test_reduce(f):
     expected = jax_result(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
-    close(f(accnp, accnp.numpy.asarray(M)), expected)
-    close(accnp.jit(lambda x: f(accnp, x))(M), expected)
+    assert_close(f(accnp, accnp.numpy.asarray(M)), expected)
+    assert_close(accnp.jit(lambda x: f(accnp, x))(M), expected)
 
 
 def test_reduce_with_any_function_under_grad_and_vmap():
@@ -80,16 +80,16 @@ def test_reduce_with_any_function_under_grad_and_vmap():
 
     one = np.float32(0.5)
     expected = jax_result(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
-    close(accnp.jacrev(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
-    close(accnp.jacfwd(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
+    assert_close(accnp.jacrev(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
+    assert_close(accnp.jacfwd(lambda x, i: reduction(accnp, x, i), (0, 1))(M, one), expected)
     many, firsts = np.stack([M, -M]), np.float32([0.5, 2.0])
     actual = accnp.vmap(lambda x, i: reduction(accnp, x, i))(many, firsts)
-    close(actual, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
+    assert_close(actual, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
 
 
 def test_reduce_closes_over_traced_values():
     f = accnp.jit(lambda x, k: lax.reduce(x, 0.0, lambda p, q: p + q * k, (0, 1)))
-    close(f(M, np.float32(3)), (M * 3).sum())
+    assert_close(f(M, np.float32(3)), (M * 3).sum())
 
 
 # --- windows ---
@@ -104,7 +104,7 @@ WINDOWS = [
     ((1, 8, 9), (1, 1, 1), "same", None, None),
     ((1, 9, 1), (1, 1, 1), "VALID", None, None),
 ]
-FOLDS = {
+WINDOW_REDUCTIONS = {
     "add": (0.0, lambda b: b.lax.add),
     "max": (-INF, lambda b: b.lax.max),
     "min": (0.25, lambda b: b.lax.min),
@@ -120,12 +120,12 @@ CASES += [(name, WINDOWS[k]) for name, k in [("max", 3), ("min", 1), ("mul", 0)]
 
 @pytest.mark.parametrize(("name", "where"), CASES)
 def test_windows(name, where):
-    first, f = FOLDS[name]
+    first, f = WINDOW_REDUCTIONS[name]
     expected = jax.lax.reduce_window(T, first, f(jax), *where)
-    close(accnp.jit(lambda x: lax.reduce_window(x, first, f(accnp), *where))(T), expected)
+    assert_close(accnp.jit(lambda x: lax.reduce_window(x, first, f(accnp), *where))(T), expected)
 
 
-def by_hand(x, first, f, window, strides, pads, base, dilation):
+def reduce_windows_with_loop(x, first, f, window, strides, pads, base, dilation):
     """Reduce the windows one by one, on JAX arrays."""
     dilated = {
         tuple(
@@ -171,14 +171,16 @@ def test_derivatives_of_windows(where, first, f):
         return (accnp.numpy.where(accnp.numpy.isfinite(y), y, 0) * w).sum()
 
     def loop(x):
-        y = by_hand(x, first, theirs, *where)
+        y = reduce_windows_with_loop(x, first, theirs, *where)
         return (jax.numpy.where(jax.numpy.isfinite(y), y, 0) * weights).sum()
 
     tangent = np.cos(M)
     both = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))
-    expected: Any = jax_result(lambda: both(M), loop, by_hand, where, first, f, weights, M)
-    close(accnp.jit(accnp.value_and_grad(ours))(M, weights), expected[0])
-    close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), expected[1])
+    expected: Any = jax_result(
+        lambda: both(M), loop, reduce_windows_with_loop, where, first, f, weights, M
+    )
+    assert_close(accnp.jit(accnp.value_and_grad(ours))(M, weights), expected[0])
+    assert_close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), expected[1])
 
 
 def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
@@ -192,8 +194,8 @@ def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
 
         return b.grad(g)(x)
 
-    close(gradient(accnp, lax.max, -INF), gradient(jax, jax.lax.max, -INF))
-    close(gradient(accnp, lax.min, INF), gradient(jax, jax.lax.min, INF))
+    assert_close(gradient(accnp, lax.max, -INF), gradient(jax, jax.lax.max, -INF))
+    assert_close(gradient(accnp, lax.min, INF), gradient(jax, jax.lax.min, INF))
 
 
 def test_nan_stays_in_its_windows():
@@ -208,8 +210,8 @@ def test_windows_of_several_operands():
             (x, x), (0.0, -INF), lambda p, q: (p[0] + q[0], b.lax.max(p[1], q[1])), (2, 2)
         )
 
-    close(f(accnp, M), f(jax, M))
-    close(accnp.vmap(lambda x: f(accnp, x))(T), jax.vmap(lambda x: f(jax, x))(T))
+    assert_close(f(accnp, M), f(jax, M))
+    assert_close(accnp.vmap(lambda x: f(accnp, x))(T), jax.vmap(lambda x: f(jax, x))(T))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_windows_of_other_dtypes(x, first, f):
         x, x.dtype.type(first), getattr(jax.lax, f), (2, 2), (1, 1), "SAME"
     )
     actual = lax.reduce_window(x, x.dtype.type(first), getattr(lax, f), (2, 2), None, "SAME")
-    close(actual, expected, 1e-3)
+    assert_close(actual, expected, 1e-3)
 
 
 def test_a_window_of_n_takes_log_n_operations():
@@ -317,9 +319,11 @@ def test_reduce_precision_is_linear_to_derivatives():
     def f(b, x):
         return b.lax.reduce_precision(x, 5, 3) * np.float32(1.1)
 
-    close(accnp.vmap(accnp.grad(lambda x: f(accnp, x)))(T[0, 0]), np.full(8, 1.125, np.float32))
+    assert_close(
+        accnp.vmap(accnp.grad(lambda x: f(accnp, x)))(T[0, 0]), np.full(8, 1.125, np.float32)
+    )
     actual = accnp.jvp(lambda x: f(accnp, x), (M,), (M / 7,))
-    close(actual, jax.jvp(lambda x: f(jax, x), (M,), (M / 7,)), 0)
+    assert_close(actual, jax.jvp(lambda x: f(jax, x), (M,), (M / 7,)), 0)
 
 
 # --- cumulative folds ---
@@ -339,7 +343,7 @@ def test_derivatives_of_cumulative_reductions(name, reverse):
         ws = np.stack([w, w, w])
         return b.jit(lambda x: (b.vjp(f, x)[1](ws), b.jvp(f, (x,), (ws,))))(ROWS)
 
-    close(both(accnp), jax_result(lambda: both(jax), both, w, ROWS))
+    assert_close(both(accnp), jax_result(lambda: both(jax), both, w, ROWS))
 
 
 def test_derivatives_of_long_cumulative_reductions_need_little_memory():

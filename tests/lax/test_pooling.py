@@ -14,7 +14,7 @@ from accnp import lax
 INITS = {"max": -np.inf, "min": np.inf, "add": 0.0}
 
 
-def drawn(rng):
+def draw_windows(rng):
     """Draw a shape and windows that fit it: sizes, strides, padding, dilations."""
     while True:
         d = int(rng.integers(1, 5))
@@ -29,7 +29,7 @@ def drawn(rng):
             return shape, (window, strides, pads, base, dilation)
 
 
-def pooled(module, name, where):
+def reduce_window_of(module, name, where):
     return lambda x: module.reduce_window(x, INITS[name], getattr(module, name), *where)
 
 
@@ -37,11 +37,11 @@ def pooled(module, name, where):
 def test_values_and_derivatives(seed):
     rng = np.random.default_rng(seed)
     for k in range(6):
-        shape, where = drawn(rng)
+        shape, where = draw_windows(rng)
         name = ("max", "min", "add")[k % 3]
         x = rng.integers(-3, 4, shape) if k % 2 else rng.normal(size=shape)
         x, t = x.astype("f4"), rng.normal(size=shape).astype("f4")
-        ours, theirs = pooled(lax, name, where), pooled(jlax, name, where)
+        ours, theirs = reduce_window_of(lax, name, where), reduce_window_of(jlax, name, where)
         expected, wanted_t = jax.jvp(theirs, (x,), (t,))
         actual, got_t = accnp.jvp(ours, (x,), (t,))
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
@@ -70,7 +70,9 @@ def test_layouts_of_networks(name):
                 tuple(v if d in axes else 1 for d in range(len(shape))) for v in (k, s)
             )
             x = rng.normal(size=shape).astype("f4")
-            ours, theirs = (pooled(m, name, (window, strides, padding)) for m in (lax, jlax))
+            ours, theirs = (
+                reduce_window_of(m, name, (window, strides, padding)) for m in (lax, jlax)
+            )
             expected = theirs(x)
             np.testing.assert_allclose(ours(x), expected, rtol=1e-5, atol=1e-5)
             turned = accnp.jit(lambda x, f=ours: f(jnp.swapaxes(jnp.swapaxes(x, 0, 1), 0, 1)))
@@ -83,7 +85,7 @@ def test_layouts_of_networks(name):
 def test_batches_and_second_derivatives():
     x = np.random.default_rng(2).normal(size=(3, 6, 8)).astype("f4")
     for name in INITS:
-        ours, theirs = (pooled(m, name, ((2, 2), (2, 1))) for m in (lax, jlax))
+        ours, theirs = (reduce_window_of(m, name, ((2, 2), (2, 1))) for m in (lax, jlax))
         np.testing.assert_allclose(accnp.vmap(ours)(x), jax.vmap(theirs)(x), rtol=1e-5)
 
         def loss(m, f):
@@ -96,7 +98,7 @@ def test_batches_and_second_derivatives():
 def test_nan_is_an_extreme():
     x = np.array([1, np.nan, 3, 2, np.nan, 1], "f4")
     for name in ("max", "min"):
-        ours, theirs = (pooled(m, name, ((2,), (1,))) for m in (lax, jlax))
+        ours, theirs = (reduce_window_of(m, name, ((2,), (1,))) for m in (lax, jlax))
         np.testing.assert_array_equal(ours(x), theirs(x))
 
 

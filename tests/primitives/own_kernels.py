@@ -24,7 +24,7 @@ DTYPES = ["f4", "f8", "i1", "i4", "i8", "u1", "u4", "u8", "?", "c8", "c16"]
 INDEX = ["i1", "u1", "i4", "u4", "i8", "u8"]
 
 
-def many(n):
+def draw_settings(n):
     """Return the settings of a test that draws n reproducible examples; ACCNP_FUZZ=5 draws 5n."""
     n *= int(os.environ.get("ACCNP_FUZZ", "1"))
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
@@ -33,7 +33,7 @@ def many(n):
     )
 
 
-def filled(draw, shape, dtype):
+def distinct_values(draw, shape, dtype):
     """Return an array of values that are all different, as far as the dtype allows."""
     n = int(np.prod(shape))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -53,7 +53,7 @@ def filled(draw, shape, dtype):
     return x
 
 
-class Given:
+class OperandView:
     """An operand: its values, the array that it is a view of, and how to record it from
     that array."""
 
@@ -63,17 +63,17 @@ class Given:
         self.view = view
 
 
-def shown(draw, x):
+def draw_view(draw, x):
     """Draw an array as it is, or as a view of another array."""
     rank = x.ndim
     how = draw(st.sampled_from(["plain", "plain", "turned", "back", "cut", "wide"]))
     if how == "turned" and rank > 1:
         order = tuple(draw(st.permutations(range(rank))))
         back = tuple(int(k) for k in np.argsort(order))
-        return Given(x, x.transpose(order), lambda node: o.transpose(node, permutation=back))
+        return OperandView(x, x.transpose(order), lambda node: o.transpose(node, permutation=back))
     if how == "back" and rank:
         axes = (draw(st.integers(0, rank - 1)),)
-        return Given(x, np.flip(x, axes), lambda node: o.rev(node, dimensions=axes))
+        return OperandView(x, np.flip(x, axes), lambda node: o.rev(node, dimensions=axes))
     if how == "cut" and rank and x.size:
         base = np.zeros([2 * n + 1 for n in x.shape], x.dtype)
         base[(slice(1, None, 2),) * rank] = x
@@ -82,30 +82,30 @@ def shown(draw, x):
             "limit_indices": tuple(2 * n for n in x.shape),
             "strides": (2,) * rank,
         }
-        return Given(x, base, lambda node: o.slice(node, **cut))
+        return OperandView(x, base, lambda node: o.slice(node, **cut))
     if how == "wide" and rank and x.size:
         d = draw(st.integers(0, rank - 1))
         base = x.take(0, axis=d)
         value = np.broadcast_to(np.expand_dims(base, d), x.shape)
         remaining = tuple(k for k in range(rank) if k != d)
-        return Given(
+        return OperandView(
             value,
             base,
             lambda node: o.broadcast_in_dim(node, shape=x.shape, broadcast_dimensions=remaining),
         )
-    return Given(x)
+    return OperandView(x)
 
 
-def begun(draw, x):
+def draw_initial_operand(draw, x):
     """Draw the operand that an update starts with: any operand, or one with a single value."""
     if x.size and draw(st.booleans()):
         value = np.full(x.shape, x.flat[0])
         wide = {"shape": x.shape, "broadcast_dimensions": ()}
-        return Given(value, x.flat[0], lambda node: o.broadcast_in_dim(node, **wide))
-    return shown(draw, x)
+        return OperandView(value, x.flat[0], lambda node: o.broadcast_in_dim(node, **wide))
+    return draw_view(draw, x)
 
 
-def planned(op, operands, params):
+def plan_op(op, operands, params):
     """Return the plan of one op on these operands."""
 
     def whole(leaves):
@@ -119,7 +119,7 @@ def planned(op, operands, params):
     return plan
 
 
-def native(plan, operands):
+def run_native(plan, operands):
     """Return the results of the compiled kernels; check that nothing else is overwritten."""
     buffers = [pool.copy_in(g.base) for g in operands]
     outs = execute.run(plan, [*buffers, *plan.constants])
@@ -130,7 +130,7 @@ def native(plan, operands):
     return [b.view(a.shape, a.dtype) for b, a in zip(outs, plan.out_avals, strict=True)]
 
 
-def plainly(plan, operands):
+def run_as_plain_python(plan, operands):
     """Return the results of the kernel sources run as plain Python with bounds checks."""
     leaves = [executors.as_bytes(g.base) for g in operands]
     outs = executors.run_plan_as_plain_python(plan, leaves)
@@ -141,7 +141,7 @@ def plainly(plan, operands):
     return outputs
 
 
-def near(a, b):
+def is_near(a, b):
     """Compare up to the rounding of complex products, in which NumPy may use FMA."""
     if a.dtype.kind != "c":
         return executors.same_bits(a, b)
@@ -150,10 +150,10 @@ def near(a, b):
     return bool((gap | ~(np.isfinite(a) & np.isfinite(b))).all())
 
 
-def check(op, operands, params, same=executors.same_bits, kernels=True):
+def check_op(op, operands, params, same=executors.same_bits, kernels=True):
     """Check that compiled kernel, plain Python and reference agree, and that the op is
     one kernel."""
-    plan = planned(op, operands, params)
+    plan = plan_op(op, operands, params)
     if kernels:
         assert not any(isinstance(s, HostStep) and s.op.name == op for s in plan.steps)
     values = [g.value for g in operands]
@@ -162,7 +162,7 @@ def check(op, operands, params, same=executors.same_bits, kernels=True):
     aval = OPS[op].infer(*[make_aval(x.shape, x.dtype) for x in values], **params)
     pairs = zip(expected, aval, strict=True) if isinstance(aval, tuple) else [(expected, aval)]
     expected = [np.broadcast_to(np.asarray(w, a.dtype), a.shape) for w, a in pairs]
-    for how in (native, plainly):
+    for how in (run_native, run_as_plain_python):
         for actual, w in zip(how(plan, operands), expected, strict=True):
             assert same(actual, w), f"{op} {how.__name__}: {actual}, wanted {w}"
     return plan

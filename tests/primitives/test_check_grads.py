@@ -49,22 +49,22 @@ WITHOUT = {
 }  # fmt: skip
 
 
-def moving(case: Case) -> list[int]:
+def differentiable_positions(case: Case) -> list[int]:
     return [i for i, x in enumerate(case.inputs) if x.dtype.kind in "fc" and i not in case.fixed]
 
 
-def smooth(case: Case) -> bool:
-    return case.diff and OPS[case.op].jvp is not None and bool(moving(case))
+def is_differentiable(case: Case) -> bool:
+    return case.diff and OPS[case.op].jvp is not None and bool(differentiable_positions(case))
 
 
-def chosen() -> list[Any]:
+def smallest_cases() -> list[Any]:
     """Return the smallest differentiable case of each op, and the smallest complex one."""
     parameters = []
     for op, cases in CASES.items():
         if op in WITHOUT:
             continue
         kinds = {"real": [], "complex": []}
-        for c in filter(smooth, cases):
+        for c in filter(is_differentiable, cases):
             complex_ = any(x.dtype.kind == "c" for x in c.inputs)
             kinds["complex" if complex_ else "real"].append(c)
         for kind, some in kinds.items():
@@ -87,7 +87,7 @@ def no_kernels() -> Iterator[None]:
 
 def function(case: Case) -> tuple[Callable[..., Any], list[np.ndarray]]:
     """Return the op as a function of its floating-point operands."""
-    where = moving(case)
+    where = differentiable_positions(case)
 
     def f(*xs: Any) -> list[Any]:
         arguments = iter(xs)
@@ -99,7 +99,7 @@ def function(case: Case) -> tuple[Callable[..., Any], list[np.ndarray]]:
     return f, [case.inputs[i] for i in where]
 
 
-@pytest.mark.parametrize("case", chosen())
+@pytest.mark.parametrize("case", smallest_cases())
 def test_derivatives_to_order_3(case: Case) -> None:
     f, args = function(case)
     with enable_x64():
@@ -107,7 +107,7 @@ def test_derivatives_to_order_3(case: Case) -> None:
 
 
 def test_every_op_is_checked_or_excluded() -> None:
-    checked = {p.values[0].op for p in chosen()}
+    checked = {p.values[0].op for p in smallest_cases()}
     assert checked | set(WITHOUT) | set(EXCEPTIONS) == set(OPS.whole())
     assert not checked & set(WITHOUT)
     assert not set(WITHOUT) & set(EXCEPTIONS)

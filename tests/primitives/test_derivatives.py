@@ -41,12 +41,12 @@ def program(case: Case) -> Graph:
     return build(body, avals, case.op)
 
 
-def live(case: Case) -> tuple[bool, ...]:
+def differentiable_flags(case: Case) -> tuple[bool, ...]:
     return tuple(x.dtype.kind in "fc" and i not in case.fixed for i, x in enumerate(case.inputs))
 
 
 def directions(case: Case) -> list[np.ndarray]:
-    flags = live(case)
+    flags = differentiable_flags(case)
     return [direction(x, i) for i, x in enumerate(case.inputs) if flags[i]]
 
 
@@ -56,19 +56,20 @@ def direction(x: np.ndarray, seed: int) -> np.ndarray:
     return t + 1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else t.astype(x.dtype)
 
 
-def moved(case: Case, ts: list[np.ndarray], step: float) -> list[np.ndarray]:
+def move_inputs(case: Case, ts: list[np.ndarray], step: float) -> list[np.ndarray]:
     moving = iter(ts)
     return [
-        x + step * next(moving) if f else x for x, f in zip(case.inputs, live(case), strict=True)
+        x + step * next(moving) if f else x
+        for x, f in zip(case.inputs, differentiable_flags(case), strict=True)
     ]
 
 
 def differences(run: Any, case: Case, ts: list[np.ndarray]) -> list[np.ndarray]:
-    high, low = run(moved(case, ts, STEP)), run(moved(case, ts, -STEP))
+    high, low = run(move_inputs(case, ts, STEP)), run(move_inputs(case, ts, -STEP))
     return [(a.astype(np.complex128) - b) / (2 * STEP) for a, b in zip(high, low, strict=True)]
 
 
-def close(actual: Any, expected: Any, case: Case) -> None:
+def assert_close(actual: Any, expected: Any, case: Case) -> None:
     scale = 1 + float(np.max(np.abs(expected), initial=0))
     np.testing.assert_allclose(actual, expected, rtol=case.tol, atol=case.tol * scale)
 
@@ -87,7 +88,9 @@ def test_every_op_has_a_case() -> None:
 def test_forward(case: Case) -> None:
     graph = program(case)
     ts = directions(case)
-    derived, flags = TOOLS.jvp_graph(graph, live(case), (True,) * len(graph.outputs))
+    derived, flags = TOOLS.jvp_graph(
+        graph, differentiable_flags(case), (True,) * len(graph.outputs)
+    )
     out = interpret(derived, [*case.inputs, *ts])
     count = len(graph.outputs)
     values = interpret(graph, case.inputs)
@@ -99,7 +102,7 @@ def test_forward(case: Case) -> None:
     for i in range(count):
         t = next(tangents) if flags[i] else None
         if i in smooth_outputs(graph):
-            close(t, expected[i], case)
+            assert_close(t, expected[i], case)
 
 
 @pytest.mark.parametrize("case", SMOOTH)
@@ -108,7 +111,7 @@ def test_reverse(case: Case) -> None:
     graph = program(case)
     outs = smooth_outputs(graph)
     force = tuple(i in outs for i in range(len(graph.outputs)))
-    primal, linear, n_res, _flags = TOOLS.linearize_graph(graph, live(case), force)
+    primal, linear, n_res, _flags = TOOLS.linearize_graph(graph, differentiable_flags(case), force)
     outputs = interpret(primal, case.inputs)
     residuals = outputs[len(graph.outputs) :]
     assert len(residuals) == n_res
@@ -132,7 +135,7 @@ def test_second_order(case: Case) -> None:
         assert all(a.dtype.kind not in "fc" for a in graph.out_avals)
         return
     force = tuple(i in outs for i in range(len(graph.outputs)))
-    primal, linear, n_res, _ = TOOLS.linearize_graph(graph, live(case), force)
+    primal, linear, n_res, _ = TOOLS.linearize_graph(graph, differentiable_flags(case), force)
     transposed = TOOLS.transpose_graph(linear, n_res)
     cts = [
         direction(np.zeros(graph.outputs[i].aval.shape, graph.outputs[i].aval.dtype), 50 + i)
@@ -149,9 +152,9 @@ def test_second_order(case: Case) -> None:
     ts = directions(case)
     expected = differences(lambda xs: interpret(gradient, [*xs, *cts]), case, ts)
     n_out = len(gradient.outputs)
-    flags = (*live(case), *(False,) * len(cts))
+    flags = (*differentiable_flags(case), *(False,) * len(cts))
     derived, _ = TOOLS.jvp_graph(gradient, flags, (True,) * n_out)
     actual = interpret(derived, [*case.inputs, *cts, *ts])[n_out:]
     loose = Case(case.op, case.inputs, tol=case.tol * 10)
     for a, b in zip(actual, expected, strict=True):
-        close(a, b, loose)
+        assert_close(a, b, loose)

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
+from primitives.own_kernels import (
+    DTYPES,
+    OperandView,
+    check_op,
+    distinct_values,
+    draw_settings,
+    draw_view,
+    plan_op,
+    run_native,
+)
 
 import accnp as jnp
 from accnp import lax
@@ -38,22 +47,24 @@ def products(draw, sizes):
         shared = draw(st.permutations([x for x in labels if x[0] == kind]))
         pairs.append(tuple(tuple(order.index(x) for x in shared) for order in (order_a, order_b)))
     dtype = draw(st.sampled_from(["f4", "f4", "f8", *DTYPES]))
-    values = [filled(draw, tuple(size[x] for x in order), dtype) for order in (order_a, order_b)]
-    return [shown(draw, x) for x in values], tuple(pairs), np.dtype(dtype)
+    values = [
+        distinct_values(draw, tuple(size[x] for x in order), dtype) for order in (order_a, order_b)
+    ]
+    return [draw_view(draw, x) for x in values], tuple(pairs), np.dtype(dtype)
 
 
 def params(pairs, dtype):
     return {"dimension_numbers": pairs, "precision": None, "preferred_element_type": dtype}
 
 
-@many(75)
+@draw_settings(75)
 @given(products(st.sampled_from([0, 1, 2, 2, 3, 3, 4, 5])))
 def test_any_dimension_numbers_dtypes_and_layouts(case):
     operands, pairs, dtype = case
-    check("dot_general", operands, params(pairs, dtype), close)
+    check_op("dot_general", operands, params(pairs, dtype), close)
 
 
-@many(15)
+@draw_settings(15)
 @given(products(st.integers(0, 3)), st.sampled_from(DTYPES))
 def test_operands_are_converted_first(case, to):
     operands, pairs, dtype = case
@@ -61,7 +72,7 @@ def test_operands_are_converted_first(case, to):
         to = "c16"
     if dtype.kind in "fc" and np.dtype(to).kind in "biu":
         to = "f8"
-    check("dot_general", operands, params(pairs, np.dtype(to)), close)
+    check_op("dot_general", operands, params(pairs, np.dtype(to)), close)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
@@ -70,9 +81,11 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
     m, k, n = shape
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n)))
-    plan = planned("dot_general", [Given(a), Given(b)], params((((1,), (0,)), ((), ())), a.dtype))
+    plan = plan_op(
+        "dot_general", [OperandView(a), OperandView(b)], params((((1,), (0,)), ((), ())), a.dtype)
+    )
     assert plan.steps[0].extent > 1
-    (product,) = native(plan, [Given(a), Given(b)])
+    (product,) = run_native(plan, [OperandView(a), OperandView(b)])
     np.testing.assert_allclose(product, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
 
 
@@ -84,13 +97,13 @@ def test_vector_matrix_product_matches_bitwise_in_both_layouts(k, n, dtype):
     x, b = rng.normal(size=k).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
     results = []
     for count, axis in ((2, 1), (1, 0), (2, 0), (5, 0)):
-        right = Given(b if axis == 0 else b.T.copy())
+        right = OperandView(b if axis == 0 else b.T.copy())
         with threads(count):
-            plan = planned(
-                "dot_general", [Given(x), right], params((((0,), (axis,)), ((), ())), b.dtype)
+            plan = plan_op(
+                "dot_general", [OperandView(x), right], params((((0,), (axis,)), ((), ())), b.dtype)
             )
             assert len(plan.steps) == 2 - axis
-            results += native(plan, [Given(x), right])
+            results += run_native(plan, [OperandView(x), right])
     np.testing.assert_allclose(results[0], x @ b, atol=1e-3)
     for product in results:
         np.testing.assert_array_equal(product, results[0])
@@ -101,9 +114,9 @@ def test_strided_right_operands_are_copied_to_rows(dtype, to):
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-9, 9, s).astype(dtype) for s in ((2, 40, 30), (2, 50, 30)))
     p = params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
-    plan = check("dot_general", [Given(a), Given(b)], p, close)
+    plan = check_op("dot_general", [OperandView(a), OperandView(b)], p, close)
     assert [s.kernel.source.count("a3[") for s in plan.steps] == [1, 1]
-    few = check("dot_general", [Given(a[:, :3]), Given(b)], p, close)
+    few = check_op("dot_general", [OperandView(a[:, :3]), OperandView(b)], p, close)
     assert len(few.steps) == 1
 
 
@@ -120,11 +133,11 @@ def test_operands_are_converted_by_the_tasks(dtypes, to):
             operands = []
             for shape, dtype in zip(shapes, dtypes, strict=True):
                 low = -100 if np.dtype(dtype).kind != "u" else 0
-                operands.append(Given(rng.integers(low, 100, shape).astype(dtype)))
+                operands.append(OperandView(rng.integers(low, 100, shape).astype(dtype)))
             pairs = ((1 - (turned & 1),), (turned >> 1,)), ((), ())
-            plan = planned("dot_general", operands, params(pairs, np.dtype(to)))
+            plan = plan_op("dot_general", operands, params(pairs, np.dtype(to)))
             (step,) = plan.steps
-            (product,) = native(plan, operands)
+            (product,) = run_native(plan, operands)
             assert step.kernel.source.count("gemm_") == 1
             wide = "c16" if to[0] == "c" else "f8" if to[0] == "f" else "i8"
             left, right = (
@@ -141,10 +154,12 @@ def test_many_small_products_are_unrolled(dtype, to):
     rng = np.random.default_rng(4)
     for m, n, k in ((3, 3, 3), (4, 2, 1), (1, 4, 4), (2, 1, 3)):
         a, b = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, n, k)))
-        plan = planned(
-            "dot_general", [Given(a), Given(b)], params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
+        plan = plan_op(
+            "dot_general",
+            [OperandView(a), OperandView(b)],
+            params((((2,), (2,)), ((0,), (0,))), np.dtype(to)),
         )
-        (actual,) = native(plan, [Given(a), Given(b)])
+        (actual,) = run_native(plan, [OperandView(a), OperandView(b)])
         wide = [x.astype(to) for x in (a, b)]
         np.testing.assert_allclose(actual, np.einsum("bij,bkj->bik", *wide), rtol=1e-5, atol=1e-5)
         some = [np.array(x[:9]) for x in (a, b)]
@@ -176,9 +191,9 @@ def test_half_precision_is_multiplied_as_float32_and_rounded_once(dtypes, to):
         a, b = a.astype(left), b.astype(right)
         exact = a.astype("f8") @ b.astype("f8")
         p = params((((1,), (0,)), ((), ())), out)
-        plan = planned("dot_general", [Given(a), Given(b)], p)
+        plan = plan_op("dot_general", [OperandView(a), OperandView(b)], p)
         assert not any(isinstance(step, HostStep) for step in plan.steps)
-        (product,) = native(plan, [Given(a), Given(b)])
+        (product,) = run_native(plan, [OperandView(a), OperandView(b)])
         error = np.abs(product.astype("f8") - exact)
         assert (error <= 1.05 * eps * (np.abs(exact) + 0.05 * np.sqrt(k))).all()
         turned = jnp.asarray(np.array(a.T)).T, jnp.asarray(np.array(b.T)).T
@@ -222,7 +237,7 @@ def test_attention_copies_nothing():
     w = np.einsum("bqhd,bkhd->bhqk", q, k)
     for x, y, dims in ((q, k, scores), (w, v, values)):
         p = {**dims, "precision": None, "preferred_element_type": np.dtype("f4")}
-        plan = check("dot_general", [Given(x), Given(y)], p, close)
+        plan = check_op("dot_general", [OperandView(x), OperandView(y)], p, close)
         assert len(plan.steps) == 1
     out = jnp.einsum("bhqk,bkhd->bqhd", jnp.einsum("bqhd,bkhd->bhqk", q, k), v)
     np.testing.assert_allclose(out, np.einsum("bhqk,bkhd->bqhd", w, v), rtol=1e-4, atol=1e-4)

@@ -17,7 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.linalg_cases import EIGH, SVD, qr
-from primitives.own_kernels import Given, check, many, native, planned, shown
+from primitives.own_kernels import (
+    OperandView,
+    check_op,
+    draw_settings,
+    draw_view,
+    plan_op,
+    run_native,
+)
 from primitives.test_linalg_kernels import SOLVES, close
 
 import accnp as jnp
@@ -56,21 +63,21 @@ def matrices(draw, dtypes):
 
     def view(x):
         """Return a view that does not change the values."""
-        array = shown(draw, x)
-        return array if np.array_equal(array.value, x) else Given(x)
+        array = draw_view(draw, x)
+        return array if np.array_equal(array.value, x) else OperandView(x)
 
     return a.astype(dtype), b, view
 
 
-@many(12)
+@draw_settings(12)
 @given(matrices(REAL + COMPLEX))
 def test_eigenvectors(case):
     a, _, view = case
     for lower in (True, False):
-        check("eigh", [view(a + adjoint(a))], {**EIGH, "lower": lower}, like)
+        check_op("eigh", [view(a + adjoint(a))], {**EIGH, "lower": lower}, like)
 
 
-@many(12)
+@draw_settings(12)
 @given(matrices(REAL + COMPLEX), st.sampled_from(["square", "wide", "tall"]), st.booleans())
 def test_orthogonal_factors(case, form, full):
     a, b, view = case
@@ -79,31 +86,31 @@ def test_orthogonal_factors(case, form, full):
     elif form == "tall":
         a = np.concatenate([a, adjoint(b)], -2)
     for vectors in (True, False):
-        check("svd", [view(a)], {**SVD, "full_matrices": full, "compute_uv": vectors}, like)
-    check("qr", [view(a)], qr(full), close)
+        check_op("svd", [view(a)], {**SVD, "full_matrices": full, "compute_uv": vectors}, like)
+    check_op("qr", [view(a)], qr(full), close)
 
 
-@many(12)
+@draw_settings(12)
 @given(matrices(REAL + COMPLEX), st.booleans())
 def test_tridiagonal_systems(case, singular):
     a, b, view = case
     rows = [np.ascontiguousarray(x) for x in (a[..., 0], a.diagonal(0, -2, -1) + 9, a[..., -1, :])]
     rows = [np.zeros_like(x) for x in rows] if singular else rows
     agree = (lambda x, y: np.isnan(x).all() and np.isnan(y).all()) if singular else close
-    check("tridiagonal_solve", [*map(view, rows), view(b)], {"perturb_singular": False}, agree)
+    check_op("tridiagonal_solve", [*map(view, rows), view(b)], {"perturb_singular": False}, agree)
 
 
-@many(12)
+@draw_settings(12)
 @given(matrices(COMPLEX), st.sampled_from(SOLVES), st.booleans())
 def test_complex_systems_and_factors(case, params, conjugate):
     a, b, view = case
-    check("linear_solve", [view(a), view(b)], {}, close)
-    check("cholesky", [view(a @ adjoint(a))], {}, close)
-    check("lu", [view(a)], {}, close)
-    check("det", [view(a)], {}, close)
-    check("slogdet", [view(a)], {}, close)
+    check_op("linear_solve", [view(a), view(b)], {}, close)
+    check_op("cholesky", [view(a @ adjoint(a))], {}, close)
+    check_op("lu", [view(a)], {}, close)
+    check_op("det", [view(a)], {}, close)
+    check_op("slogdet", [view(a)], {}, close)
     b = b if params["left_side"] else b.swapaxes(-1, -2).copy()
-    check("triangular_solve", [view(a), view(b)], {**params, "conjugate_a": conjugate}, close)
+    check_op("triangular_solve", [view(a), view(b)], {**params, "conjugate_a": conjugate}, close)
 
 
 @pytest.mark.parametrize("n", [33, 70])
@@ -123,11 +130,11 @@ def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
             ("lu", [regular], {}),
             ("slogdet", [regular], {}),
         ):
-            drawn = [Given(x) for x in operands]
-            plan = planned(op, drawn, params)
+            drawn = [OperandView(x) for x in operands]
+            plan = plan_op(op, drawn, params)
             assert not any(isinstance(step, HostStep) for step in plan.steps), op
             expected = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
-            actual = native(plan, drawn)
+            actual = run_native(plan, drawn)
             for x, y in zip(
                 actual, expected if isinstance(expected, tuple) else (expected,), strict=True
             ):
@@ -198,9 +205,9 @@ def test_short_factorizations_have_one_thread(op, shape, alone):
     """OpenBLAS's threads gain nothing for these sizes, and wait for each other if the CPUs are
     busy."""
     a = np.eye(*shape, dtype="c16")
-    operands = [Given(a)] * (2 if op == "linear_solve" else 1)
+    operands = [OperandView(a)] * (2 if op == "linear_solve" else 1)
     with jnp.threads(2):
-        (step,) = planned(op, operands, EIGH if op == "eigh" else {}).steps
+        (step,) = plan_op(op, operands, EIGH if op == "eigh" else {}).steps
     assert step.text.source.count("blas_alone()") == step.text.source.count("blas_shared()")
     assert step.text.source.count("blas_alone()") == alone
 

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import Given, check, many, native, planned, shown
+from primitives.own_kernels import (
+    OperandView,
+    check_op,
+    draw_settings,
+    draw_view,
+    plan_op,
+    run_native,
+)
 
 import accnp as jnp
 from accnp import lax
@@ -56,46 +63,46 @@ def systems(draw, sizes=(1, 2, 3, 5, 6)):
 
     def view(x):
         """Return a view that does not change the values, so that matrices stay regular."""
-        array = shown(draw, x)
-        return array if np.array_equal(array.value, x) else Given(x)
+        array = draw_view(draw, x)
+        return array if np.array_equal(array.value, x) else OperandView(x)
 
     return a, b, view
 
 
-@many(20)
+@draw_settings(20)
 @given(systems(), st.sampled_from(SOLVES))
 def test_triangular_systems(case, params):
     a, b, view = case
     b = b if params["left_side"] else np.swapaxes(b, -1, -2).copy()
-    check("triangular_solve", [view(a), view(b)], params, close)
+    check_op("triangular_solve", [view(a), view(b)], params, close)
 
 
-@many(12)
+@draw_settings(12)
 @given(systems())
 def test_linear_systems(case):
     a, b, view = case
-    check("linear_solve", [view(a), view(b)], {}, close)
+    check_op("linear_solve", [view(a), view(b)], {}, close)
 
 
-@many(12)
+@draw_settings(12)
 @given(systems())
 def test_cholesky(case):
     a, _, view = case
-    check("cholesky", [view(a @ np.swapaxes(a, -1, -2))], {}, close)
+    check_op("cholesky", [view(a @ np.swapaxes(a, -1, -2))], {}, close)
 
 
-@many(12)
+@draw_settings(12)
 @given(systems(), st.sampled_from(["square", "wide", "tall"]), st.booleans())
 def test_factors_and_determinants(case, form, mixed):
     a, b, view = case
     a = a[..., ::-1, :].copy() if mixed else a  # every row must be exchanged
-    check("det", [view(a)], {}, close)
-    check("slogdet", [view(a)], {}, close)
+    check_op("det", [view(a)], {}, close)
+    check_op("slogdet", [view(a)], {}, close)
     if form == "wide":
         a = np.concatenate([a, b], -1)
     elif form == "tall":
         a = np.concatenate([a, np.swapaxes(b, -1, -2)], -2)
-    check("lu", [view(a)], {}, close)
+    check_op("lu", [view(a)], {}, close)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -113,12 +120,12 @@ def test_sizes_around_the_blocks(n, dtype):
         ("lu", [b.T], {}),
         *[("triangular_solve", [s, b if p["left_side"] else b.T], p) for p in SOLVES],
     ):
-        drawn = [Given(x) for x in operands]
-        plan = planned(op, drawn, params)
+        drawn = [OperandView(x) for x in operands]
+        plan = plan_op(op, drawn, params)
         assert not any(isinstance(step, HostStep) for step in plan.steps)
         expected = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
         for x, y in zip(
-            native(plan, drawn),
+            run_native(plan, drawn),
             expected if isinstance(expected, tuple) else (expected,),
             strict=True,
         ):

@@ -9,7 +9,17 @@ import pytest
 from fuzz.executors import same_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, INDEX, Given, begun, check, filled, many, near, shown
+from primitives.own_kernels import (
+    DTYPES,
+    INDEX,
+    OperandView,
+    check_op,
+    distinct_values,
+    draw_initial_operand,
+    draw_settings,
+    draw_view,
+    is_near,
+)
 
 import accnp
 from accnp.compiler.library.indexing import scatters
@@ -83,12 +93,12 @@ def places(draw, empty=True):
     return shape, starts, dims, sizes, windows
 
 
-@many(40)
+@draw_settings(40)
 @given(st.data(), places())
 def test_gather(data, place):
     shape, starts, dims, sizes, _ = place
     draw = data.draw
-    x = shown(draw, filled(draw, shape, draw(st.sampled_from(DTYPES))))
+    x = draw_view(draw, distinct_values(draw, shape, draw(st.sampled_from(DTYPES))))
     fill = draw(st.sampled_from([None, None, 0, 1, 7]))
     params = {
         "dimension_numbers": GatherDimensionNumbers(*dims),
@@ -98,7 +108,7 @@ def test_gather(data, place):
         "mode": draw(st.sampled_from(MODES)),
         "fill_value": fill,
     }
-    check("gather", [x, shown(draw, starts)], params, kernels=0 not in shape)
+    check_op("gather", [x, draw_view(draw, starts)], params, kernels=0 not in shape)
 
 
 def alone(shape, starts, updates, params):
@@ -112,16 +122,16 @@ def alone(shape, starts, updates, params):
     "op", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
 @pytest.mark.parametrize("limits", [{}, {"MANY": 1, "BLOCK": 1}, {"COLUMNS": 1, "BLOCK": 8}])
-@many(12)
+@draw_settings(12)
 @given(st.data(), places())
 def test_scatter(op, limits, data, place):
     shape, starts, dims, sizes, windows = place
     assume(all(k <= n for k, n in zip(sizes, shape, strict=True)))
     draw = data.draw
     dtype = draw(st.sampled_from([d for d in DTYPES if "c" not in d or "m" not in op[-3:]]))
-    x = begun(draw, filled(draw, shape, dtype))
-    updates = shown(draw, filled(draw, windows, dtype))
-    starts = shown(draw, starts)
+    x = draw_initial_operand(draw, distinct_values(draw, shape, dtype))
+    updates = draw_view(draw, distinct_values(draw, windows, dtype))
+    starts = draw_view(draw, starts)
     params = {
         "dimension_numbers": ScatterDimensionNumbers(*dims),
         "indices_are_sorted": False,
@@ -132,24 +142,27 @@ def test_scatter(op, limits, data, place):
         params["unique_indices"] = draw(st.booleans())
     # As kernels of large ones are: places, columns are shared out, few places have copies.
     with mock.patch.dict(vars(scatters), limits), accnp.threads(2):
-        check(
+        check_op(
             op,
             [x, starts, updates],
             params,
-            near if op[-3:] not in ("min", "max") else same_values,
+            is_near if op[-3:] not in ("min", "max") else same_values,
         )
 
 
-@many(20)
+@draw_settings(20)
 @given(st.data())
 def test_dynamic_slices(data):
     draw = data.draw
     shape = tuple(draw(st.lists(st.integers(0, 5), max_size=4)))
     sizes = tuple(n if draw(st.booleans()) else draw(st.integers(0, n)) for n in shape)
     dtype = draw(st.sampled_from(DTYPES))
-    x = shown(draw, filled(draw, shape, dtype))
-    starts = [Given(indices(draw, (), n)) for n in shape]
-    check("dynamic_slice", [x, *starts], {"slice_sizes": sizes})
-    x, update = begun(draw, x.value), shown(draw, filled(draw, sizes, dtype))
+    x = draw_view(draw, distinct_values(draw, shape, dtype))
+    starts = [OperandView(indices(draw, (), n)) for n in shape]
+    check_op("dynamic_slice", [x, *starts], {"slice_sizes": sizes})
+    x, update = (
+        draw_initial_operand(draw, x.value),
+        draw_view(draw, distinct_values(draw, sizes, dtype)),
+    )
     with mock.patch.object(scatters, "BLOCK", draw(st.sampled_from([1, 8, 1 << 16]))):
-        check("dynamic_update_slice", [x, update, *starts], {})
+        check_op("dynamic_update_slice", [x, update, *starts], {})

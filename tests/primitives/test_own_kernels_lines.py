@@ -9,7 +9,15 @@ import pytest
 from fuzz.executors import same_values
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, Given, check, filled, many, near, shown
+from primitives.own_kernels import (
+    DTYPES,
+    OperandView,
+    check_op,
+    distinct_values,
+    draw_settings,
+    draw_view,
+    is_near,
+)
 
 from accnp.ir.op import OPS
 
@@ -31,17 +39,17 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("op", FOLDS)
-@many(12)
+@draw_settings(12)
 @given(st.data(), lines())
 def test_cumulative(op, data, line):
     shape, axis = line
     draw = data.draw
     kinds = "iuf" if op in ("cummax", "cummin") else "iufc"
     dtype = draw(st.sampled_from([d for d in DTYPES if np.dtype(d).kind in kinds]))
-    x = shown(draw, filled(draw, shape, dtype))
+    x = draw_view(draw, distinct_values(draw, shape, dtype))
     reverse = draw(st.booleans())
     params = {"axis": axis, "reverse": reverse}
-    check(op, [x], params, same_values if op in ("cummax", "cummin") else near)
+    check_op(op, [x], params, same_values if op in ("cummax", "cummin") else is_near)
     value = np.flip(x.value, axis) if reverse else x.value
     with np.errstate(all="ignore"):
         expected = FOLDS[op].accumulate(value, axis=axis, dtype=dtype)
@@ -52,13 +60,13 @@ def test_cumulative(op, data, line):
     np.testing.assert_allclose(actual, expected, rtol=300 * eps, atol=eps * scale)
 
 
-@many(12)
+@draw_settings(12)
 @given(st.data(), lines())
 def test_cumlogsumexp(data, line):
     shape, axis = line
     draw = data.draw
     dtype = draw(st.sampled_from(["f4", "f8"]))
-    x = filled(draw, shape, dtype) * draw(st.sampled_from([1, 300]))
+    x = distinct_values(draw, shape, dtype) * draw(st.sampled_from([1, 300]))
     if x.size and draw(st.booleans()):
         x.flat[0], x.flat[-1] = -np.inf, draw(st.sampled_from([np.inf, -np.inf]))
     eps = np.finfo(dtype).eps
@@ -67,21 +75,21 @@ def test_cumlogsumexp(data, line):
         return np.allclose(a, b, rtol=8 * eps, atol=8 * eps, equal_nan=True)
 
     params = {"axis": axis, "reverse": draw(st.booleans())}
-    check("cumlogsumexp", [shown(draw, x)], params, close)
+    check_op("cumlogsumexp", [draw_view(draw, x)], params, close)
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
-@many(15)
+@draw_settings(15)
 @given(st.data(), lines(1))
 def test_argmax_and_argmin(op, data, line):
     shape, axis = line
     draw = data.draw
     dtype = draw(st.sampled_from([d for d in DTYPES if "c" not in d]))
-    x = filled(draw, shape, dtype)
+    x = distinct_values(draw, shape, dtype)
     if dtype[0] != "?" and draw(st.booleans()):  # ties, and more than one NaN
         x = np.where(x > 0, x.dtype.type(1), x)
     params = {"axes": (axis,), "index_dtype": np.dtype(draw(st.sampled_from(["i4", "i8", "u1"])))}
-    check(op, [shown(draw, x)], params)
+    check_op(op, [draw_view(draw, x)], params)
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
@@ -98,7 +106,7 @@ def test_argmax_in_few_long_lines(op, dtype):
     x = x > 94 if dtype == "?" else x
     for value, axis in ((x, 1), (x[0], 0), (np.stack([x[1], x[2]]), 1)):
         params = {"axes": (axis,), "index_dtype": np.dtype("i4")}
-        check(op, [Given(value)], params)
+        check_op(op, [OperandView(value)], params)
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
@@ -113,7 +121,7 @@ def test_argmax_in_many_short_lines(op, dtype):
             x[x == 0] = -0.0
         for value, axis in ((x, 1), (x[:, ::-1], 1), (x.T, 0), (x.reshape(1, lines, n), 2)):
             params = {"axes": (axis,), "index_dtype": np.dtype("i4")}
-            check(op, [Given(value)], params)
+            check_op(op, [OperandView(value)], params)
 
 
 def test_sums_keep_their_digits():
@@ -124,13 +132,13 @@ def test_sums_keep_their_digits():
     assert np.max(np.abs(actual - expected) / expected) < 1e-7
 
 
-@many(15)
+@draw_settings(15)
 @given(st.data())
 def test_gcd(data):
     draw = data.draw
     shape = tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
     dtype = draw(st.sampled_from(["i1", "i4", "i8", "u1", "u8"]))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    a, b = (filled(draw, shape, dtype) for _ in range(2))
+    a, b = (distinct_values(draw, shape, dtype) for _ in range(2))
     b = np.where(rng.random(shape) < 0.2, b.dtype.type(0), b)
-    check("gcd", [shown(draw, a), shown(draw, b)], {})
+    check_op("gcd", [draw_view(draw, a), draw_view(draw, b)], {})

@@ -9,7 +9,16 @@ import pytest
 from fuzz.executors import same_bits
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
+from primitives.own_kernels import (
+    DTYPES,
+    OperandView,
+    check_op,
+    distinct_values,
+    draw_settings,
+    draw_view,
+    plan_op,
+    run_native,
+)
 
 from accnp.compiler.library.sorts import long_sorts, searches, shared_sorts, short_sorts
 from accnp.ir.op import OPS
@@ -17,7 +26,7 @@ from accnp.ir.op import OPS
 
 def drawn(draw, shape, dtypes=DTYPES):
     """Draw values with ties, zeros of both signs, NaN and infinities."""
-    x = filled(draw, shape, draw(st.sampled_from(dtypes)))
+    x = distinct_values(draw, shape, draw(st.sampled_from(dtypes)))
     if x.dtype.kind != "b" and x.size:
         rng = np.random.default_rng(draw(st.integers(0, 1000)))
         few = [0, 1] if x.dtype.kind in "iu" else [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, -np.nan]
@@ -37,30 +46,30 @@ def lines(draw, least=0):
     return tuple(shape), axis
 
 
-@many(15)
+@draw_settings(15)
 @given(st.data(), lines())
 def test_sort(data, line):
     shape, axis = line
     draw = data.draw
     count = draw(st.sampled_from([1, 1, 2, 3]))
-    operands = [shown(draw, drawn(draw, shape)) for _ in range(count)]
+    operands = [draw_view(draw, drawn(draw, shape)) for _ in range(count)]
     params = {"dimension": axis, "is_stable": True, "num_keys": draw(st.integers(1, count))}
-    check("sort", operands, params)
+    check_op("sort", operands, params)
 
 
 KEYS = [d for d in DTYPES if "c" not in d]
 NARROW = [d for d in KEYS if np.dtype(d).itemsize <= 4]
 
 
-@many(12)
+@draw_settings(12)
 @given(st.data(), lines(), st.sampled_from([1, 2, 3, 4]))
 def test_long_sort(data, line, threads):
     """Run every step of long sorts, with small sizes in place of the large ones."""
     shape, axis = line
     draw = data.draw
     count = draw(st.sampled_from([1, 1, 2, 3]))
-    operands = [shown(draw, drawn(draw, shape, KEYS if count == 1 else NARROW))]
-    operands += [shown(draw, drawn(draw, shape)) for _ in range(count - 1)]
+    operands = [draw_view(draw, drawn(draw, shape, KEYS if count == 1 else NARROW))]
+    operands += [draw_view(draw, drawn(draw, shape)) for _ in range(count - 1)]
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(short_sorts, "LONGEST", -1)
@@ -68,7 +77,7 @@ def test_long_sort(data, line, threads):
         patch.setattr(shared_sorts, "BLOCK", 8)
         patch.setattr(shared_sorts, "SAMPLE", 16)
         patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
-        check("sort", operands, params, kernels=bool(np.prod(shape)))
+        check_op("sort", operands, params, kernels=bool(np.prod(shape)))
 
 
 def test_long_lines_do_not_depend_on_threads():
@@ -81,9 +90,9 @@ def test_long_lines_do_not_depend_on_threads():
     for threads in (1, 2, 3, 5):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
-            (actual,) = native(planned("sort", [Given(x)], params), [Given(x)])
-            both = [Given(x), Given(place)]
-            follows = native(planned("sort", both, params), both)[1]
+            (actual,) = run_native(plan_op("sort", [OperandView(x)], params), [OperandView(x)])
+            both = [OperandView(x), OperandView(place)]
+            follows = run_native(plan_op("sort", both, params), both)[1]
         assert same_bits(actual, expected)
         np.testing.assert_array_equal(follows, order)
 
@@ -110,9 +119,9 @@ def test_bucket_distribution(name, dtype):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_sorts, "SHARED", 12)
         patch.setattr(long_sorts, "config", SimpleNamespace(threads=2))
-        check("sort", [Given(x)], params)
+        check_op("sort", [OperandView(x)], params)
         if dtype != "i8":
-            check("sort", [Given(x), Given(np.arange(5000, dtype="i4"))], params)
+            check_op("sort", [OperandView(x), OperandView(np.arange(5000, dtype="i4"))], params)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -122,17 +131,17 @@ def test_zeros_of_many_lines_keep_their_order(dtype, axis):
     x[::3, ::7] *= -1  # zeros of both signs
     x[5, 9] = np.nan
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
-    (actual,) = native(planned("sort", [Given(x)], params), [Given(x)])
+    (actual,) = run_native(plan_op("sort", [OperandView(x)], params), [OperandView(x)])
     assert same_bits(actual, np.sort(x, axis, kind="stable"))
 
 
-@many(15)
+@draw_settings(15)
 @given(st.data(), lines(1))
 def test_top_k(data, line):
     shape, axis = line
     draw = data.draw
-    x = shown(draw, drawn(draw, shape, [d for d in DTYPES if "c" not in d]))
-    check("top_k", [x], {"k": draw(st.integers(0, shape[axis])), "axis": axis})
+    x = draw_view(draw, drawn(draw, shape, [d for d in DTYPES if "c" not in d]))
+    check_op("top_k", [x], {"k": draw(st.integers(0, shape[axis])), "axis": axis})
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4", "i8", "u8", "u1"])
@@ -147,10 +156,10 @@ def test_top_k_of_long_lines(dtype, n, k):
         x[0, 5:60] = -np.inf
         x[0, [3, n - 1]], x[1, 70:90] = np.nan, np.nan
         x[0, [1, 100]], x[1, 91:95] = -np.nan, [-0.0, 0.0, -0.0, 0.0]
-    check("top_k", [Given(x)], {"k": k, "axis": 1})
+    check_op("top_k", [OperandView(x)], {"k": k, "axis": 1})
 
 
-@many(20)
+@draw_settings(20)
 @given(st.data(), st.booleans())
 def test_search(data, tree):
     draw = data.draw
@@ -162,7 +171,7 @@ def test_search(data, tree):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searches, "LEAST", 16 if tree else 1 << 40)
         patch.setattr(searches, "SHARE", 1 << 40)
-        plan = check("searchsorted", [shown(draw, a), shown(draw, v)], {"side": side})
+        plan = check_op("searchsorted", [draw_view(draw, a), draw_view(draw, v)], {"side": side})
     assert len(plan.steps) >= 1 + (tree and v.size > 0)
 
 

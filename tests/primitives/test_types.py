@@ -19,7 +19,7 @@ ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases]
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
 
 
-def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
+def narrow_case(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
     """Return the case in single precision, including its dtype parameters."""
     inputs = tuple(
         x.astype(SINGLE[x.dtype.name]) if x.dtype.name in SINGLE else x for x in case.inputs
@@ -34,7 +34,7 @@ def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("case", ALL)
 def test_declared_type_matches_the_reference(case: Case, single: bool) -> None:
-    inputs, params = narrowed(case) if single else (case.inputs, case.params)
+    inputs, params = narrow_case(case) if single else (case.inputs, case.params)
     if single and case.op in ("bitcast_convert_type", "view_bytes"):
         params = {"new_dtype": np.dtype(np.int32)}
     op = OPS[case.op]

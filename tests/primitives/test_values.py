@@ -19,7 +19,7 @@ SINGLE = {"float64": np.float32, "complex128": np.complex64}
 ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases if not c.pre]
 
 
-def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
+def narrow_case(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
     """Return the case in single precision, including its dtype parameters."""
     inputs = tuple(
         x.astype(SINGLE[x.dtype.name]) if x.dtype.name in SINGLE else x for x in case.inputs
@@ -36,7 +36,7 @@ def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
 @pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
 @pytest.mark.parametrize("case", ALL)
 def test_engine_equals_reference(case: Case, single: bool) -> None:
-    inputs, params = narrowed(case) if single else (case.inputs, case.params)
+    inputs, params = narrow_case(case) if single else (case.inputs, case.params)
     op = OPS[case.op]
     assert op.numpy is not None
     nodes = tuple(from_numpy(x)._node for x in inputs)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-class Ended(NamedTuple):
+class FinishedProcess(NamedTuple):
     """How the processes of a program ended."""
 
     code: int
@@ -27,7 +27,7 @@ def launch(
     *args: str,
     hook: bool = True,
     **variables: str,
-) -> Ended:
+) -> FinishedProcess:
     """Run a program of the folder `programs`, or a text, and return how it ended.
 
     `variables` are set in its environment, or removed if they are empty.
@@ -54,7 +54,7 @@ def launch(
         timeout=120,
         check=False,
     )
-    return Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+    return FinishedProcess(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
 
 def run(count: int, program: str | Path, *args: str, **more: str) -> str:

@@ -14,7 +14,7 @@ import accnp.numpy as jnp
 from accnp import errors
 
 
-def raised(run, kind: type[Exception]) -> str:
+def raised_error(run, kind: type[Exception]) -> str:
     """Return the text of the error that ended the program, after checking its class."""
     assert isinstance(run.error, kind), repr(run.error)
     return str(run.error)
@@ -28,7 +28,7 @@ def raised(run, kind: type[Exception]) -> str:
 )
 def test_branching_on_a_traced_value(ours, name, function, argument):
     run = ours(name)
-    text = raised(run, errors.TracerBoolConversionError)
+    text = raised_error(run, errors.TracerBoolConversionError)
     assert isinstance(run.error, errors.ConcretizationTypeError)
     assert isinstance(run.error, TypeError)
     assert "bool" in text
@@ -48,7 +48,7 @@ def test_piecewise_function_under_jit(ours):
 def test_piecewise_function_with_a_static_argument(ours, theirs):
     run = ours("p05_piecewise_static")
     assert run.output == theirs("p05_piecewise_static").output
-    assert "argument x" in raised(run, errors.TracerBoolConversionError)
+    assert "argument x" in raised_error(run, errors.TracerBoolConversionError)
 
 
 # 7, 8, 9: static arguments, loops outside, jit in a loop
@@ -131,7 +131,7 @@ def test_global_is_constant_until_retraced(ours, theirs):
 
 def test_boolean_mask_under_jit(ours, theirs):
     run = ours("p11_negatives")
-    text = raised(run, errors.NonConcreteBooleanIndexError)
+    text = raised_error(run, errors.NonConcreteBooleanIndexError)
     assert isinstance(run.error, IndexError)
     assert "bool[10]" in text
     assert run.output == theirs("p11_negatives").output
@@ -139,7 +139,7 @@ def test_boolean_mask_under_jit(ours, theirs):
 
 def test_traced_length(ours):
     run = ours("p12_ones")
-    text = raised(run, TypeError)
+    text = raised_error(run, TypeError)
     assert "hapes must be" in text
     assert "argument length" in text
     assert "static_argnums" in text
@@ -149,7 +149,7 @@ def test_traced_length(ours):
 
 def test_traced_shape_in_reshape_names_the_operation(ours):
     run = ours("p13_reshape")
-    text = raised(run, errors.ConcretizationTypeError)
+    text = raised_error(run, errors.ConcretizationTypeError)
     assert "reshape" in text
     assert "reduce_prod" in text
     assert f"{run.path}:{run.line_of('.prod()')}" in text

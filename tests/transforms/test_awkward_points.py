@@ -1,8 +1,9 @@
 """Values and first and second derivatives at singular and boundary points, compared with JAX.
 
-A family of functions is evaluated at all of its points by one program of each library. `BETTER`
-lists the points that are not compared: points outside of the domain, points where JAX's formula
-overflows, and points where JAX's eager and jitted results differ (0 / 0 times 0).
+A family of functions is evaluated at all of its points by one program of each library.
+`MORE_ACCURATE_THAN_JAX` lists the points that are not compared: points outside of the domain,
+points where JAX's formula overflows, and points where JAX's eager and jitted results differ (0 / 0
+times 0).
 """
 
 from __future__ import annotations
@@ -23,33 +24,33 @@ QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
 POINTS = np.array(
     [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, INF, -INF, NAN, 1e-30, -1e-30, 1e30, -1e30], np.float32
 )
-PAIR = np.array([0, -0.0, 1, -1, 2, -0.5, INF, -INF, NAN], np.float32)
-LEFT, RIGHT = (v.ravel().copy() for v in np.meshgrid(PAIR, PAIR))
+COORDINATES = np.array([0, -0.0, 1, -1, 2, -0.5, INF, -INF, NAN], np.float32)
+LEFT_OPERANDS, RIGHT_OPERANDS = (v.ravel().copy() for v in np.meshgrid(COORDINATES, COORDINATES))
 
 
-def _words(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return text.split()
 
 
-NUMPY = _words(
+NUMPY = _split_names(
     """
     abs cbrt ceil cos cosh deg2rad exp exp2 expm1 floor log log10 log1p log2 negative
     rad2deg reciprocal rint sign sin sinc sinh sqrt square tan tanh trunc i0 nan_to_num
     arcsinh arctan arccos arcsin arctanh arccosh
     """
 )
-LAX = _words(
+LAX = _split_names(
     """
     rsqrt logistic erf erfc lgamma digamma erf_inv bessel_i0e bessel_i1e
     """
 )
-NN = _words(
+NN = _split_names(
     """
     relu relu6 softplus soft_sign silu log_sigmoid leaky_relu hard_sigmoid hard_silu
     hard_tanh elu celu selu gelu mish sparse_plus
     """
 )
-BINARY = _words(
+BINARY = _split_names(
     """
     divide maximum minimum fmax fmin arctan2 hypot copysign remainder fmod floor_divide
     power logaddexp logaddexp2
@@ -57,7 +58,7 @@ BINARY = _words(
 )
 
 
-def unary(m: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def value_and_two_derivatives(m: Any, f: Callable[..., Any]) -> Callable[..., Any]:
     def all_orders(x: Any) -> Any:
         value, derivative = m.vmap(m.value_and_grad(f))(x)
         return value, derivative, m.vmap(m.grad(m.grad(f)))(x)
@@ -67,19 +68,29 @@ def unary(m: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 def family_unary(m: Any, n: Any) -> dict[str, Any]:
     x = n.asarray(POINTS)
-    out = {name: unary(m, getattr(n, name))(x) for name in NUMPY}
-    out |= {name: unary(m, getattr(m.lax, name))(x) for name in LAX}
-    return out | {name: unary(m, getattr(m.nn, name))(x) for name in NN}
+    out = {name: value_and_two_derivatives(m, getattr(n, name))(x) for name in NUMPY}
+    out |= {name: value_and_two_derivatives(m, getattr(m.lax, name))(x) for name in LAX}
+    return out | {name: value_and_two_derivatives(m, getattr(m.nn, name))(x) for name in NN}
 
 
 def family_powers(m: Any, n: Any) -> dict[str, Any]:
     x = n.asarray(POINTS)
-    out = {f"x**{k}": unary(m, lambda v, k=k: v**k)(x) for k in (-2, -1, 0, 1, 2, 3, 0.5, 1.5)}
-    out |= {f"{b}**x": unary(m, lambda v, b=b: b**v)(x) for b in (0.0, 1.0, -1.0, 2.0)}
+    out = {
+        f"x**{k}": value_and_two_derivatives(m, lambda v, k=k: v**k)(x)
+        for k in (-2, -1, 0, 1, 2, 3, 0.5, 1.5)
+    }
+    out |= {
+        f"{b}**x": value_and_two_derivatives(m, lambda v, b=b: b**v)(x)
+        for b in (0.0, 1.0, -1.0, 2.0)
+    }
     for k in (-1, 0, 1, 2):
-        out[f"pow(x, int {k})"] = unary(m, lambda v, k=k: m.lax.pow(v, n.int32(k)))(x)
+        out[f"pow(x, int {k})"] = value_and_two_derivatives(
+            m, lambda v, k=k: m.lax.pow(v, n.int32(k))
+        )(x)
     for low, high in ((-1, 1), (0, 0), (1, -1), (-INF, 0)):
-        out[f"clip {low} {high}"] = unary(m, lambda v, a=low, b=high: n.clip(v, a, b))(x)
+        out[f"clip {low} {high}"] = value_and_two_derivatives(
+            m, lambda v, a=low, b=high: n.clip(v, a, b)
+        )(x)
         bounds = [n.full_like(x, low), n.full_like(x, high)]
         of_all = m.vmap(m.grad(m.lax.clamp, (0, 1, 2)))
         out[f"clamp {low} {high}"] = of_all(bounds[0], x, bounds[1])
@@ -87,7 +98,7 @@ def family_powers(m: Any, n: Any) -> dict[str, Any]:
 
 
 def family_binary(m: Any, n: Any) -> dict[str, Any]:
-    a, b = n.asarray(LEFT), n.asarray(RIGHT)
+    a, b = n.asarray(LEFT_OPERANDS), n.asarray(RIGHT_OPERANDS)
     both = {name: m.vmap(m.value_and_grad(getattr(n, name), (0, 1)))(a, b) for name in BINARY}
     both["rem"] = m.vmap(m.value_and_grad(m.lax.rem, (0, 1)))(a, b)
     return both
@@ -108,10 +119,10 @@ ROWS = np.array(
     ],
     np.float32,
 )
-ON_ROWS = {
+ROW_FUNCTIONS = {
     **{
         name: f"n.{name}(x)"
-        for name in _words(
+        for name in _split_names(
             "sum prod max min mean var std ptp cumsum cumprod sort nanmax nanmin nansum nanprod"
             " nanmean nanvar nanstd nancumsum nancumprod"
         )
@@ -157,7 +168,7 @@ ON_ROWS = {
 
 def family_rows(m: Any, n: Any) -> dict[str, Any]:
     out = {}
-    for name, text in ON_ROWS.items():
+    for name, text in ROW_FUNCTIONS.items():
         f = eval(f"lambda m, n, x: {text}")
 
         def weighted(x: Any, f: Any = f) -> Any:
@@ -177,7 +188,7 @@ COMPLEX = np.array([0, 1, -1, 1j, -1j, 1 + 1j, -1 - 1j, 2, -0.5], np.complex64)
 
 def family_complex(m: Any, n: Any) -> dict[str, Any]:
     z = n.asarray(COMPLEX)
-    names = _words(
+    names = _split_names(
         """
     abs angle conj real imag sign sqrt square exp log sin cos tan sinh cosh tanh arcsin
     arccos arctan arcsinh arctanh reciprocal log1p expm1 sinc
@@ -209,8 +220,8 @@ FAMILIES = {
     "rows": family_rows,
     "complex": family_complex,
 }
-TINY = (0, 1, 11, 12)  # numbers of the points at 0 and next to it
-BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
+INDICES_NEAR_ZERO = (0, 1, 11, 12)  # numbers of the points at 0 and next to it
+MORE_ACCURATE_THAN_JAX: dict[str, tuple[str, tuple[int, ...] | None]] = {
     "unary arccosh 1": ("below 1 there is no value", (0, 1, 3, 4, 5, 6, 7, 9, 11, 12, 14)),
     "unary arccosh 2": ("below 1; overflow at infinity", (0, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14)),
     "unary sinc 1": ("near 0, where jax's quotient has no digits", (11, 12, 13, 14)),
@@ -226,8 +237,14 @@ BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
     "unary mish 2": ("the limit at infinity", (8,)),
     "unary bessel_i1e 1": ("nan stays nan", (10,)),
     "unary bessel_i1e 2": ("nan stays nan", (10,)),
-    "powers pow(x, int 0) 2": ("the second derivative of 1 is 0; jax gives nan", (*TINY, 10)),
-    "powers pow(x, int 1) 2": ("the second derivative of x is 0; jax gives nan", (*TINY, 10)),
+    "powers pow(x, int 0) 2": (
+        "the second derivative of 1 is 0; jax gives nan",
+        (*INDICES_NEAR_ZERO, 10),
+    ),
+    "powers pow(x, int 1) 2": (
+        "the second derivative of x is 0; jax gives nan",
+        (*INDICES_NEAR_ZERO, 10),
+    ),
     **{
         f"rows {name} {order}": ("the place of the extreme of nan", (9,))
         for name in ("max", "min", "ptp", "norm n.inf", "norm -n.inf", "max with initial")
@@ -237,7 +254,7 @@ BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
         "floor(x / y) where one of them is infinite, by the array API standard; jax: nan or -1",
         tuple(
             i
-            for i, (x, y) in enumerate(zip(LEFT, RIGHT))
+            for i, (x, y) in enumerate(zip(LEFT_OPERANDS, RIGHT_OPERANDS))
             if (np.isinf(x) and np.isfinite(y)) or (np.isfinite(x) and np.isinf(y))
         ),
     ),
@@ -261,26 +278,26 @@ BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
 }
 
 
-NAMES = [NUMPY, LAX, NN, BINARY, [*ON_ROWS.values()]]
+NAMES = [NUMPY, LAX, NN, BINARY, [*ROW_FUNCTIONS.values()]]
 
 
 @functools.cache
-def results(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def family_results(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
     build = FAMILIES[family]
     ask = jax.jit(lambda: build(jax, jax.numpy), compiler_options=QUICK)
     return jax_result(ask, build, POINTS, ROWS, COMPLEX, NAMES), build(accnp, accnp.numpy)
 
 
-def unlike(family: str, name: str) -> str:
+def describe_difference(family: str, name: str) -> str:
     """Return a description of how a function of a family differs from JAX, or an empty text."""
-    theirs, ours = results(family)
+    theirs, ours = family_results(family)
     expected = [np.asarray(x) for x in jax.tree.leaves(theirs[name])]
     actual = accnp.tree_util.tree_leaves(ours[name])
     if len(actual) != len(expected):
         return f"{len(actual)} results, jax {len(expected)}"
     for order, (g, w) in enumerate(zip(actual, expected)):
         g = np.array(g)
-        for i in BETTER.get(f"{family} {name} {order}", ("", ()))[1] or ():
+        for i in MORE_ACCURATE_THAN_JAX.get(f"{family} {name} {order}", ("", ()))[1] or ():
             g[i] = w[i]
         if (g.dtype, g.shape) != (w.dtype, w.shape):
             return f"output {order}: {g.dtype}{g.shape}, jax {w.dtype}{w.shape}"
@@ -292,7 +309,7 @@ def unlike(family: str, name: str) -> str:
 # A test for each function would need their names while tests are collected, by tracing all of it.
 @pytest.mark.parametrize("family", FAMILIES)
 def test_like_jax(family: str) -> None:
-    theirs, ours = results(family)
+    theirs, ours = family_results(family)
     assert sorted(theirs) == sorted(ours)
-    differences = {name: text for name in ours if (text := unlike(family, name))}
+    differences = {name: text for name in ours if (text := describe_difference(family, name))}
     assert not differences, "\n".join(f"{name}: {text}" for name, text in differences.items())

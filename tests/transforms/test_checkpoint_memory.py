@@ -13,7 +13,7 @@ import accnp as jnp
 from accnp.runtime import buffer
 
 
-def high(fn: Callable[..., Any], *args: Any) -> int:
+def peak_memory(fn: Callable[..., Any], *args: Any) -> int:
     """Return the peak of the bytes in buffers while `fn` runs, beyond those in use before."""
     jnp.block_until_ready(fn(*args))
     before = buffer._pool.peak = buffer._pool.live
@@ -32,7 +32,7 @@ def block(w: Any, x: Any) -> Any:
     return jnp.exp(-h * h) @ w
 
 
-def unrolled(f: Any) -> Any:
+def make_unrolled_loss(f: Any) -> Any:
     def loss(ws: Any, x: Any) -> Any:
         for k in range(DEPTH):
             x = f(ws[k], x)
@@ -41,7 +41,7 @@ def unrolled(f: Any) -> Any:
     return loss
 
 
-def scanned(f: Any) -> Any:
+def make_scanned_loss(f: Any) -> Any:
     def loss(ws: Any, x: Any) -> Any:
         return jnp.sum(jnp.lax.scan(lambda c, w: (f(w, c), None), x, ws)[0] ** 2)
 
@@ -49,7 +49,7 @@ def scanned(f: Any) -> Any:
 
 
 @pytest.mark.parametrize("jitted", [True, False], ids=["jit", "eager"])
-@pytest.mark.parametrize("net", [unrolled, scanned])
+@pytest.mark.parametrize("net", [make_unrolled_loss, make_scanned_loss])
 def test_checkpointing_reduces_memory(net: Any, jitted: bool) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
@@ -57,7 +57,7 @@ def test_checkpointing_reduces_memory(net: Any, jitted: bool) -> None:
 
     def units(f: Any) -> float:
         gradient = jnp.grad(net(f))
-        return high(jnp.jit(gradient) if jitted else gradient, ws, x) / UNIT
+        return peak_memory(jnp.jit(gradient) if jitted else gradient, ws, x) / UNIT
 
     policies = jnp.checkpoint_policies
     plain = units(block)
@@ -80,7 +80,7 @@ def test_checkpointing_reduces_memory_under_transformations(transform: str) -> N
     if transform == "vmap":
 
         def of(f: Any) -> Any:
-            return jnp.vmap(jnp.grad(unrolled(f), 1), (None, 0))
+            return jnp.vmap(jnp.grad(make_unrolled_loss(f), 1), (None, 0))
 
         x = x.reshape(4, ROWS // 4, WIDTH)
     elif transform == "nested":
@@ -100,8 +100,8 @@ def test_checkpointing_reduces_memory_under_transformations(transform: str) -> N
             outer = steps if f is block else jnp.checkpoint(steps)
             return jnp.grad(lambda ws, x: jnp.sum(outer(ws[5:], outer(ws[:5], x)) ** 2), 1)
 
-    plain = high(jnp.jit(of(block)), ws, x) / UNIT
-    less = high(jnp.jit(of(jnp.checkpoint(block))), ws, x) / UNIT
+    plain = peak_memory(jnp.jit(of(block)), ws, x) / UNIT
+    less = peak_memory(jnp.jit(of(jnp.checkpoint(block))), ws, x) / UNIT
     # Nested: the arguments of two halves, and of five layers of one of them.
     assert less < (DEPTH + 12 if transform == "vmap" else DEPTH / 2 + 16)
     assert plain > 4 * DEPTH
@@ -116,7 +116,7 @@ def test_without_prevention_common_subexpressions_are_merged() -> None:
         return x
 
     def peak(f: Any) -> float:
-        return high(jnp.jit(jnp.grad(lambda x: jnp.sum(f(f(f(f(x))))))), x) / x.nbytes
+        return peak_memory(jnp.jit(jnp.grad(lambda x: jnp.sum(f(f(f(f(x))))))), x) / x.nbytes
 
     assert peak(jnp.checkpoint(wave)) < 7
     assert peak(jnp.checkpoint(wave, prevent_cse=False)) > 20

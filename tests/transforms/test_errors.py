@@ -11,7 +11,7 @@ import pytest
 
 import accnp as jnp
 
-BAD: dict[str, Callable[[Any], Any]] = {
+INVALID_CALLS: dict[str, Callable[[Any], Any]] = {
     "not a scalar": lambda m: m.grad(lambda x: x)(np.ones(3, np.float32)),
     "a tree": lambda m: m.grad(lambda x: (x, x))(1.0),
     "int input": lambda m: m.grad(lambda x: x * 1.0)(3),
@@ -48,13 +48,13 @@ BAD: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", INVALID_CALLS)
 def test_raises_where_jax_raises(name: str) -> None:
     with pytest.raises(Exception) as theirs:  # noqa: PT011
-        BAD[name](jax)
+        INVALID_CALLS[name](jax)
     builtin = next(c for c in (TypeError, ValueError, IndexError) if issubclass(theirs.type, c))
     with pytest.raises(builtin) as ours:
-        BAD[name](jnp)
+        INVALID_CALLS[name](jnp)
     assert len(str(ours.value)) > 20
 
 

@@ -31,14 +31,14 @@ WRITES = {
 }
 
 
-def by_rows(f, *xs):
+def map_over_rows(f, *xs):
     rows = [f(*[x[k] for x in xs]) for k in range(len(xs[0]))]
     return [np.stack([np.asarray(c) for c in column]) for column in zip(*rows, strict=True)]
 
 
 def check(f, *xs):
     for g in (accnp.vmap(f), accnp.jit(accnp.vmap(f))):
-        for a, b in zip(g(*xs), by_rows(f, *xs), strict=True):
+        for a, b in zip(g(*xs), map_over_rows(f, *xs), strict=True):
             np.testing.assert_array_equal(np.asarray(a), b)
 
 
@@ -74,7 +74,7 @@ def test_while_of_a_batch_of_batches():
 
     i, x = np.arange(6, dtype=np.int32).reshape(2, 3), np.ones((2, 3, 6), np.float32)
     for g in (accnp.vmap(accnp.vmap(f)), accnp.jit(accnp.vmap(accnp.vmap(f)))):
-        expected = [by_rows(f, *row) for row in zip(i, x, strict=True)]
+        expected = [map_over_rows(f, *row) for row in zip(i, x, strict=True)]
         for a, *b in zip(g(i, x), *expected, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.stack(b))
 
@@ -92,7 +92,7 @@ def test_cond(write):
     check(f, p, np.array([0, 3, 4, 1], np.int32), np.arange(24, dtype=np.float32).reshape(4, 6))
 
 
-def switched(k, i, x, y):
+def switch_update(k, i, x, y):
     return lax.switch(
         k,
         [
@@ -114,14 +114,14 @@ ROWS = (
 
 
 def test_switch():
-    check(switched, *ROWS)
+    check(switch_update, *ROWS)
 
 
 def test_derivatives_of_switch():
     k, i, x, y = ROWS
 
     def loss(x, y, k, i):
-        a, b = switched(k, i, x, y)
+        a, b = switch_update(k, i, x, y)
         return (a * a).sum() + (b * jnp.sin(b)).sum()
 
     def of_batch(x, y):
@@ -146,14 +146,14 @@ def test_the_derivative_of_a_branch_that_is_not_taken_does_not_matter():
     np.testing.assert_array_equal(np.asarray(gradient), [[1, 1], [1.25, 0]])
 
 
-def choices(jaxpr, shape):
+def count_selects(jaxpr, shape):
     """Count the elementwise selects on arrays of a shape in a program and its inner programs."""
     count = 0
     for equation in jaxpr.eqns:
         shapes = [v.aval.shape for v in equation.outvars]
         count += equation.primitive.name == "select_n" and shape in shapes
         for inner in accnp.core.jaxprs_in_params(equation.params):
-            count += choices(inner, shape)
+            count += count_selects(inner, shape)
     return count
 
 
@@ -171,4 +171,4 @@ def test_batched_loop_updates_its_buffer_in_place():
 
     i, x = np.arange(4, dtype=np.int32), np.zeros((4, 50), np.float32)
     for f in (loop, branch):
-        assert choices(accnp.make_jaxpr(accnp.vmap(f))(i, x).jaxpr, (4, 50)) == 0
+        assert count_selects(accnp.make_jaxpr(accnp.vmap(f))(i, x).jaxpr, (4, 50)) == 0

@@ -122,7 +122,7 @@ def test_leaked_example_is_an_error() -> None:
         leaked[0] + 1
 
 
-def keeps(leaked: list[Any], m: Any) -> Any:
+def make_leaking_function(leaked: list[Any], m: Any) -> Any:
     """Return a function that stores a value computed independently of its argument, as flows of
     flowjax do."""
 
@@ -133,7 +133,7 @@ def keeps(leaked: list[Any], m: Any) -> Any:
     return f
 
 
-KEPT = {
+LEAKING_TRANSFORMS = {
     "vmap": lambda f, m: m.vmap(f)(m.numpy.ones(2)),
     "nested": lambda f, m: m.vmap(m.vmap(f))(m.numpy.ones((2, 2))),
     "grad in vmap": lambda f, m: m.vmap(m.grad(f))(m.numpy.ones(2)),
@@ -152,12 +152,12 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("way", KEPT)
+@pytest.mark.parametrize("way", LEAKING_TRANSFORMS)
 def test_batch_independent_values_outlive_vmap(way: str, use: str) -> None:
     answers = []
     for m in (jnp, jax):
         leaked: list[Any] = []
-        KEPT[way](keeps(leaked, m), m)
+        LEAKING_TRANSFORMS[way](make_leaking_function(leaked, m), m)
         try:
             answers.append(np.asarray(USES[use](leaked[0], m)).tolist())
         except (m.errors.UnexpectedTracerError, m.errors.TracerArrayConversionError):
@@ -178,7 +178,7 @@ def test_values_that_outlive_vmap_belong_to_the_outer_trace() -> None:
         inner[0] + 1
     assert float(jnp.grad(f)(3.0)) == 12
     leaked: list[Any] = []
-    jnp.vmap(keeps(leaked, jnp))(jnp.ones(2))
+    jnp.vmap(make_leaking_function(leaked, jnp))(jnp.ones(2))
     assert repr(leaked[0]) == "Array([0., 2., 4.], dtype=float32)"
 
 

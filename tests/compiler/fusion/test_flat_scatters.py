@@ -16,12 +16,12 @@ SHAPE = (13, 17, 5)
 NUMPY = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def places(*sizes, dtype=np.int32):
+def draw_indices(*sizes, dtype=np.int32):
     """Places, some of them outside on either side."""
     return [RNG.integers(-n - 3, n + 3, N).astype(dtype) for n in sizes]
 
 
-def wanted(how, mode, x, index, u):
+def scatter_one_by_one(how, mode, x, index, u):
     """The updates one by one."""
     at = [np.where(i < 0, i + n, i) for i, n in zip(index, x.shape, strict=False)]
     pairs = list(zip(at, x.shape, strict=False))
@@ -58,25 +58,25 @@ def coordinates(f, *arguments):
 def test_updates_of_several_axes(how, mode, count):
     x = RNG.integers(0, 3, SHAPE).astype(np.float32)
     u = RNG.integers(-4, 5, (N, *SHAPE[count:])).astype(np.float32)
-    index = places(*SHAPE[:count])
+    index = draw_indices(*SHAPE[:count])
     if mode == "promise_in_bounds":
         index = [i % n for i, n in zip(index, SHAPE, strict=False)]
 
     def f(x, u, *index):
         return getattr(jnp.asarray(x).at[index], how)(u, mode=mode)
 
-    np.testing.assert_array_equal(ways(f, x, u, *index), wanted(how, mode, x, index, u))
+    np.testing.assert_array_equal(ways(f, x, u, *index), scatter_one_by_one(how, mode, x, index, u))
     assert coordinates(f, *map(jnp.asarray, (x, u, *index))) == [1]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint32"])
 def test_indices_of_other_dtypes(dtype):
     x, u = np.zeros(SHAPE[:2], np.float32), RNG.standard_normal(N).astype(np.float32)
-    index = [abs(i).astype(dtype) for i in places(*SHAPE[:2])]
+    index = [abs(i).astype(dtype) for i in draw_indices(*SHAPE[:2])]
     with accnp.enable_x64(True):
         actual = ways(lambda u, *index: jnp.zeros(SHAPE[:2], "float32").at[index].add(u), u, *index)
     np.testing.assert_array_equal(
-        actual, wanted("add", "drop", x, [i.astype(np.int64) for i in index], u)
+        actual, scatter_one_by_one("add", "drop", x, [i.astype(np.int64) for i in index], u)
     )
 
 
@@ -120,16 +120,16 @@ def test_axes_in_any_order_and_batches():
 
 
 def test_derivatives_and_batches():
-    x, (i, j) = RNG.standard_normal(SHAPE[:2]).astype(np.float32), places(*SHAPE[:2])
+    x, (i, j) = RNG.standard_normal(SHAPE[:2]).astype(np.float32), draw_indices(*SHAPE[:2])
     u = RNG.standard_normal((2, N)).astype(np.float32)
     actual = ways(
         accnp.grad(lambda x: jnp.sum(x.at[i, j].get(mode="fill", fill_value=0) * u[0])), x
     )
-    expected = wanted("add", "drop", np.zeros_like(x), (i, j), u[0])
+    expected = scatter_one_by_one("add", "drop", np.zeros_like(x), (i, j), u[0])
     np.testing.assert_array_equal(actual, expected)
     together = ways(accnp.vmap(lambda u: jnp.asarray(x).at[i, j].set(u)), u)
     for one, v in zip(together, u, strict=True):
-        np.testing.assert_array_equal(one, wanted("set", "drop", x, (i, j), v))
+        np.testing.assert_array_equal(one, scatter_one_by_one("set", "drop", x, (i, j), v))
 
 
 def test_few_indices_are_computed_inline():
