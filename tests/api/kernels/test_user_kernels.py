@@ -565,7 +565,11 @@ LAMBDAS_ON_ONE_LINE = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]
             r"cannot compile calls_what_is_not .*float32\[\].*'nothing'.*: return y.nothing\(2\)",
         ),
         (lambda: jnp.kernel(writes_to_an_operand, LIKE)(X[0]), TypeError, "it writes to an op"),
-        (lambda: jnp.kernel(wrong_rank, LIKE)(X[0]), TypeError, "returns float32 of rank 0; out declares"),
+        (
+            lambda: jnp.kernel(wrong_rank, LIKE)(X[0]),
+            TypeError,
+            "returns float32 of rank 0; out declares",
+        ),
         (lambda: jnp.kernel(wrong_shape, LIKE)(X[0]), JaxRuntimeError, r"32\[499\] for result"),
         (lambda: running_max(X[0], X[0], X[0], X[0]), TypeError, "has the parameters x, y, start"),
         (lambda: running_max(X[0], nothing=1), TypeError, "got 1 operands and .'nothing'. by name"),
