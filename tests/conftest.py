@@ -38,6 +38,7 @@ SAMPLED = {
     "random/": 9,
     "scipy/": 6,
     "test_accuracy.py": 9,
+    "test_docs_site.py": 1,
     "test_doctests.py": 1,
     "test_every_op.py": 1,
     "test_gallery.py": 2,
