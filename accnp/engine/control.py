@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["Memory", "carried_inputs", "run_control"]
 
 Run = Callable[[Plan, Sequence[Buffer]], list[Buffer]]
 
 
-def carried_inputs(control: str, params: dict[str, Any], body: int) -> range:
+def carried_inputs(control: str, params: Params, body: int) -> range:
     """Return the inputs of body number `body` that are carried. The loop owns their buffers."""
     if control == "scan":
         return range(params["num_consts"], params["num_consts"] + params["num_carry"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from accnp.runtime.driver import BLAS
 if TYPE_CHECKING:
     from accnp.engine.device_steps import PlaceOf
     from accnp.engine.device_words import Calls, Place
+    from accnp.ir.op_types import Params
 
 __all__ = [
     "LIMIT", "Copy", "Gemm", "ProductStep", "TypeCodes", "copy_layout", "gemm_of", "matrix_layout",
@@ -165,7 +166,7 @@ def copy_layout(
 _Layout = tuple[tuple[int, ...], np.dtype, "Sequence[int] | None"]
 
 
-def _gemm(out: Aval, params: dict[str, Any], a: _Layout, b: _Layout) -> Gemm | None:
+def _gemm(out: Aval, params: Params, a: _Layout, b: _Layout) -> Gemm | None:
     types = type_codes(a[1], b[1], out.dtype, params["precision"])
     if types is None:
         return None

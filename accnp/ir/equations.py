@@ -27,6 +27,7 @@ no_effects: frozenset[Any] = frozenset()
 
 
 if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
 
     class Primitive(Protocol):
         """The operation of an equation, which may be a user's (`extend.core.Primitive`)."""
@@ -212,7 +213,7 @@ if TYPE_CHECKING:
         invars: Sequence[Atom]
         outvars: Sequence[Var]
         primitive: Primitive
-        params: dict[str, Any]
+        params: Params
         effects: Effects
         source_info: SourceInfo | None
 
@@ -254,7 +255,7 @@ class JaxprEqn:
         invars: Sequence[Atom],
         outvars: Sequence[Var],
         primitive: Primitive,
-        params: dict[str, Any],
+        params: Params,
         effects: Effects = no_effects,
         source_info: SourceInfo | None = None,
     ) -> None:
@@ -277,7 +278,7 @@ def new_jaxpr_eqn(
     invars: Sequence[Atom],
     outvars: Sequence[Var],
     primitive: Primitive,
-    params: dict[str, Any],
+    params: Params,
     effects: Effects,
     source_info: SourceInfo | None = None,
     ctx: object = None,
@@ -538,7 +539,7 @@ def _update_fields(name: str, of: JaxprEqn | Jaxpr, fields: Mapping[str, Any]) -
     return {s: fields.get(s, getattr(of, s)) for s in names}
 
 
-def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+def jaxprs_in_params(params: Params) -> Iterator[Jaxpr]:
     """Iterate over the jaxprs among the parameters of an equation, also those in tuples.
 
     Parameters

@@ -10,7 +10,7 @@ graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from accnp.ir.aval import result_avals
 from accnp.ir.node import LITERAL, Node, arg, has_effect, record
 from accnp.ir.op import as_tuple
 from accnp.ir.trace import Trace, current, sets_site, state
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "Graph", "build", "derive_graph", "evaluate", "graphs_in", "inline_calls",
@@ -260,7 +264,7 @@ def derive_graph(
     return cached
 
 
-def graphs_in(params: dict[str, Any]) -> list[Graph]:
+def graphs_in(params: Params) -> list[Graph]:
     """Return the graphs among an op's parameters, including those in tuples."""
     graphs: list[Graph] = []
     for v in params.values():
@@ -296,7 +300,7 @@ def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 # A call of a reference function: the function, the slots of its operands, its parameters, the dtype
 # (or dtypes) of its result, None for those of its operand, and the slot of the result.
 _Step = tuple[
-    Callable[..., Any], list[int], dict[str, Any], "np.dtype | tuple[np.dtype, ...] | None", int
+    Callable[..., Any], list[int], "Params", "np.dtype | tuple[np.dtype, ...] | None", int
 ]
 
 

@@ -16,6 +16,7 @@ from accnp.ir.op import CALLS, Op, as_tuple
 
 if TYPE_CHECKING:
     from accnp.ir.graph import Graph
+    from accnp.ir.op_types import Params
 
 __all__ = ["MeshAxis", "communicates", "is_over_mesh"]
 
@@ -84,13 +85,13 @@ class MeshAxis:
         return repr(self.name)
 
 
-def is_over_mesh(params: dict[str, Any]) -> bool:
+def is_over_mesh(params: Params) -> bool:
     """Return whether an operation is a collective over the axes of a multi-process mesh."""
     names = params.get("axis_name")
     return type(names) is tuple and bool(names) and type(names[0]) is MeshAxis  # pyright: ignore[reportUnknownArgumentType]
 
 
-def communicates(op: Op, params: dict[str, Any]) -> bool:
+def communicates(op: Op, params: Params) -> bool:
     """Return whether an operation, or one in the programs it contains, sends messages."""
     if op.kind in CALLS:
         return any([_has_messages(g) for g in _communicating_programs(params)])
@@ -98,7 +99,7 @@ def communicates(op: Op, params: dict[str, Any]) -> bool:
     return op.kind == "opaque" and (of is None or of.sends) and is_over_mesh(params)
 
 
-def _communicating_programs(params: dict[str, Any]) -> list[Graph]:
+def _communicating_programs(params: Params) -> list[Graph]:
     """Return the programs among the parameters that have callbacks or messages."""
     programs: list[Graph] = []
     for value in params.values():

@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,10 @@ from accnp.ir.trace import (
     tracing,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = [
     "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "independent_nodes",
     "install_distribution", "install_engine", "is_user_held_scalar", "items", "line_of", "literal",
@@ -54,7 +58,7 @@ __all__ = [
     "site_text", "together", "value_of",
 ]  # fmt: skip
 
-EMPTY: dict[str, Any] = {}
+EMPTY: Params = {}
 _T = TypeVar("_T")
 
 # Outside of traces, a chain of this many pending operations is handed to the engine, so that eager
@@ -67,7 +71,7 @@ _on_deep: list[Callable[[Node], None]] = []
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], np.ndarray]] = []
 # Decides how an operation on sharded operands is executed; see `sharding/partitioning.py`.
-_distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = []
+_distribute: list[Callable[[Op, tuple[Node, ...], Params, Any], Any]] = []
 # Kinds whose result types are not memoized: their parameters are programs or user functions, or the
 # inference is trivial.
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
@@ -138,7 +142,7 @@ def _place_results(
     return on_devices(aval, where)
 
 
-def has_effect(op: Op, params: dict[str, Any]) -> bool:
+def has_effect(op: Op, params: Params) -> bool:
     """Return whether an operation, or one in the programs it contains, has an effect."""
     if op.effect or op.kind not in CALLS:
         return op.effect
@@ -149,7 +153,7 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
     return False
 
 
-def calls_python(params: dict[str, Any]) -> bool:
+def calls_python(params: Params) -> bool:
     """Return whether a program among a call's parameters has a callback, with or without an
     effect."""
     for value in params.values():
@@ -159,7 +163,7 @@ def calls_python(params: dict[str, Any]) -> bool:
     return False
 
 
-def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:  # noqa: C901
+def record(op: Op, inputs: tuple[Node, ...], params: Params = EMPTY) -> Node:  # noqa: C901
     """Record one operation: infer its aval (memoized), join the traces, and return the node."""
     trace = state.abstract
     if trace is not None:

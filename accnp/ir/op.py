@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -23,6 +23,17 @@ from accnp.public_names import OP_MODULES
 if TYPE_CHECKING:
     from accnp._native import Node
     from accnp.ir.aval import Aval
+    from accnp.ir.op_types import (
+        Batch,
+        Infer,
+        Jvp,
+        Params,
+        Reference,
+        Scalar,
+        Show,
+        Transpose,
+        Windows,
+    )
 
 
 __all__ = [
@@ -219,50 +230,6 @@ for _combine in (
 
 # How elements lie in memory: shape, strides in elements, offset.
 Strided = tuple[tuple[int, ...], tuple[int, ...], int]
-
-if TYPE_CHECKING:
-    # The rules of an op; see `Op`. The forms with a known number of operands give the parameters of
-    # lambdas their types.
-    Params = dict[str, Any]  # the static parameters of an operation, by name
-    Avals = Aval | tuple[Aval, ...]  # of the result or results
-    Infer = Callable[[Aval], Avals] | Callable[[Aval, Aval], Avals] | Callable[..., Avals]
-    Array = np.ndarray
-    Reference = (
-        Callable[[Array], Array | tuple[Array, ...]]
-        | Callable[[Array, Array], Array]
-        | Callable[..., Any]
-    )
-    JvpRule = (
-        Callable[[Node, Node, Node], Node]
-        | Callable[[Node, Node, Node, Node], Node]
-        | Callable[[Node, Node, Node, Node, Node], Node]
-        | Callable[[Node, Node, Node, Node, Node, Node], Node]
-        | Callable[..., Any]
-        | Zero
-    )
-    Tangents = Sequence[Node | None]
-    Jvp = (
-        Sequence[JvpRule]
-        | Callable[[Tangents, Node, Sequence[Node], Params], Tangents | Node | None]
-        | Callable[..., Any]
-        | Zero
-        | None
-    )
-    Operand = Node | Linear  # of a transpose rule
-    Cotangents = Sequence[Node | None]
-    Transpose = (
-        Callable[[Node, Operand], Cotangents]
-        | Callable[[Node, Operand, Operand], Cotangents]
-        | Callable[[Node, Operand, Operand, Operand], Cotangents]
-        | Callable[..., Any]
-        | None
-    )
-    # What a batching rule returns: the result or results, and whether they are batched.
-    Batched = tuple[Node | Sequence[Node], bool | Sequence[bool]]
-    Batch = Callable[[int, Sequence[Node], Sequence[bool], Params], Batched] | Callable[..., Any]
-    Scalar = str | Mapping[str, str] | Callable[[Params], str] | Callable[..., str] | None
-    Show = Callable[[Params], Params] | None
-    Windows = Callable[[Sequence[Node], Params], tuple[Node, tuple[int, ...], list[int]]] | None
 
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
 CALLS = ("call", "loop")
@@ -563,10 +530,10 @@ class _LazyOps:
 
 
 o = _LazyOps()
-_recorder: list[Callable[[Op, tuple[Node, ...], dict[str, Any]], Node]] = []
+_recorder: list[Callable[[Op, tuple[Node, ...], Params], Node]] = []
 
 
-def install_recorder(record: Callable[[Op, tuple[Node, ...], dict[str, Any]], Node]) -> None:
+def install_recorder(record: Callable[[Op, tuple[Node, ...], Params], Node]) -> None:
     """Set the function that records an operation: `ir.node.record`."""
     _recorder[:] = [record]
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from accnp.ir.aval import Aval, result_avals
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, KernelSpec, Statement
 from accnp.ir.op import Op
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["VerifyError", "verify_operation", "verify_plan", "verify_program", "verify_spec"]
 
@@ -38,7 +42,7 @@ class Operation(Protocol):
     def op(self) -> Op: ...
 
     @property
-    def params(self) -> dict[str, Any]: ...
+    def params(self) -> Params: ...
 
     @property
     def inputs(self) -> Sequence[Operation]: ...
@@ -151,9 +155,7 @@ def _have_same_types(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
     )
 
 
-def _verify_call(
-    op: Op, xs: Sequence[Aval], results: Sequence[Aval], params: dict[str, Any]
-) -> None:
+def _verify_call(op: Op, xs: Sequence[Aval], results: Sequence[Aval], params: Params) -> None:
     """Check that the programs of an operation match its operands and results."""
     for graph in graphs_in(params):
         _verify_graph(graph)
@@ -171,7 +173,7 @@ def _verify_call(
             _fail(f"{op.name}: the program returns {params[key].out_avals}, not {results}")
 
 
-def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
+def _verify_scan(xs: Sequence[Aval], params: Params) -> None:
     graph, length = params["jaxpr"], params["length"]
     n, m = params["num_consts"], params["num_consts"] + params["num_carry"]
     if not 0 <= n <= m <= len(xs) or length < 0:
@@ -187,7 +189,7 @@ def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
         _fail(f"scan: the carry {xs[n:m]} becomes {graph.out_avals[: m - n]}")
 
 
-def _verify_while(xs: Sequence[Aval], params: dict[str, Any]) -> None:
+def _verify_while(xs: Sequence[Aval], params: Params) -> None:
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     n, m = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     if not 0 <= n <= m <= len(xs):

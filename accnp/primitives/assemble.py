@@ -21,7 +21,7 @@ from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like
 from accnp.primitives.views import Strided, contiguous
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params
 
 # --- concatenate ---
 
@@ -136,7 +136,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Sequence[tuple[int, int,
 
 
 def pad_regions(
-    x: Aval, params: dict[str, Any], src: tuple[int, ...] | None = None
+    x: Aval, params: Params, src: tuple[int, ...] | None = None
 ) -> tuple[Aval, Strided, Strided]:
     """Return the output aval and the matching regions of x and the output (negative padding crops).
     `src` are the strides of x if it is not contiguous."""

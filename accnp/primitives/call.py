@@ -19,7 +19,8 @@ from accnp.primitives.control import call, place_flagged, reorder, select_flagge
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["transpose_call"]
 
@@ -32,7 +33,7 @@ def _numpy(*arrays: np.ndarray, jaxpr: Graph, **_: object) -> list[Any]:
     return interpret(jaxpr, arrays)
 
 
-def _record_call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+def _record_call(graph: Graph, xs: Sequence[Node], params: Params) -> list[Node]:
     return call("jit", xs, {**params, "jaxpr": graph})
 
 

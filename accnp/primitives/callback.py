@@ -28,7 +28,8 @@ from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.unrolled import row, stack
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Batched, Params, Tools
+    from accnp.ir.op_types import Batched, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["VMAP_METHODS", "has_placeholders", "scan_examples"]
 
@@ -107,7 +108,7 @@ def _check_result(name: str, callback: Callable[..., Any], value: object, aval: 
 
 
 def scan_examples(
-    op: Op, size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict[str, Any]
+    op: Op, size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> list[Node]:
     """Run an operation for each example in turn with a scan; return the stacked results."""
     fixed = [not b for b in batched]
@@ -232,7 +233,7 @@ def _print_numpy(
     return ()
 
 
-def _show_print(params: dict[str, Any]) -> dict[str, Any]:
+def _show_print(params: Params) -> dict[str, Any]:
     return {
         "fmt": params["fmt"],
         "has_placeholders": has_placeholders(params["fmt"]),
@@ -245,7 +246,7 @@ def _show_print(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _show_debug(params: dict[str, Any]) -> dict[str, Any]:
+def _show_debug(params: Params) -> dict[str, Any]:
     effect = "OrderedDebug" if params["ordered"] else "Debug"
     return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 

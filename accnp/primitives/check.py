@@ -24,7 +24,8 @@ from accnp.primitives.kinds import broadcast_to, full
 from accnp.pytree import PyTreeDef
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params, Tools
+    from accnp.ir.op_types import Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = [
     "BatchedError", "CheckError", "Description", "DivisionByZeroError", "FailedCheckError",

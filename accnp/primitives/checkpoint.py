@@ -35,7 +35,8 @@ from accnp.primitives.kinds import unary
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Flags, Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Flags, Tools
 
 __all__ = [
     "RESIDUAL", "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives",

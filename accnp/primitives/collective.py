@@ -24,7 +24,8 @@ from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 from accnp.primitives.prefix import slice_axis
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Groups, Jvp, Operand, Params, Tools
+    from accnp.ir.op_types import Jvp, Operand, Params
+    from accnp.primitives.rule_types import Groups, Tools
 
 __all__ = ["AXIS_INDEX", "install_messages", "part_of"]
 

@@ -23,7 +23,8 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Flags, Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Flags, Tools
 
 __all__ = [
     "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
@@ -43,7 +44,7 @@ CONSTANTS = {
 }
 
 
-def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+def call(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record a call op and return its results."""
     if state.ruled:
         inputs, params = _pass_closed_values(name, inputs, params)
@@ -69,8 +70,8 @@ def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
 
 
 def _pass_closed_values(
-    name: str, inputs: Sequence[Node], params: dict[str, Any]
-) -> tuple[Sequence[Node], dict[str, Any]]:
+    name: str, inputs: Sequence[Node], params: Params
+) -> tuple[Sequence[Node], Params]:
     """Turn traced and pending values over which derivatives close into operands; user-defined rules
     may close over such values."""
     for key, (place, count) in CONSTANTS.get(name, {}).items():

@@ -34,7 +34,7 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params
 
 # --- complex --------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ def _cast_infer(x: Aval, *, new_dtype: np.dtype, weak_type: bool = False) -> Ava
     return make_aval(x.shape, np.dtype(new_dtype), bool(weak_type))
 
 
-def _cast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
+def _cast_scalar(params: Params, in_dtype: np.dtype) -> str:
     if np.dtype(params["new_dtype"]) == BOOL:
         return "{0} != 0"
     if in_dtype.kind == "c" and np.dtype(params["new_dtype"]).kind != "c":
@@ -132,7 +132,7 @@ def _bitcast_infer(x: Aval, *, new_dtype: np.dtype) -> Aval:
     return make_aval(x.shape, new)
 
 
-def _bitcast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
+def _bitcast_scalar(params: Params, in_dtype: np.dtype) -> str:
     new = np.dtype(params["new_dtype"])
     return "{0}" if new == in_dtype else f"bitcast_{dtype_code(new)}({{0}})"
 
@@ -176,7 +176,7 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
     return make_aval(shape or which.shape, dtype, weak)
 
 
-def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -> str:
+def _select_scalar(params: Params, in_dtype: np.dtype, arity: int = 3) -> str:
     if in_dtype == BOOL:
         return "select({0}, {2}, {1})"
     return _select_among(1, arity - 1)

@@ -22,7 +22,7 @@ from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated_length, extract_windows
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.ir.op_types import Operand, Params
 
 __all__ = ["ConvDimensionNumbers", "windows_of"]
 
@@ -261,9 +261,7 @@ def _transpose(
 # --- batching ------------------------------------------------------------------------------------
 
 
-def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
-) -> tuple[Node, bool]:
+def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params) -> tuple[Node, bool]:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     lhs, rhs = xs
     examples, features = dims.lhs_spec[:2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from accnp.primitives.prefix import AssociativeFunction, prefixes
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import JvpRule, Operand
+    from accnp.ir.op_types import JvpRule, Operand, Params
 
 __all__ = ["GROUP", "cumulative_dtype", "cumulative_group"]
 
@@ -106,7 +106,7 @@ def _declare(
         return np.moveaxis(out, -1, axis).astype(x.dtype)
 
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
     ) -> tuple[Node, bool]:
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 

@@ -31,7 +31,8 @@ from accnp.primitives.kinds import broadcast_to
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 
@@ -462,7 +463,7 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
-def _shown_params(params: dict[str, Any]) -> dict[str, Any]:
+def _shown_params(params: Params) -> dict[str, Any]:
     rule = params["rule"]
     return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
 

@@ -20,7 +20,8 @@ from accnp.primitives.control import call, select_flagged
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Params, Tools
+    from accnp.ir.op_types import Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["BatchRule", "has_batching_rule"]
 

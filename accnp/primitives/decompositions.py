@@ -32,7 +32,7 @@ from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params
+    from accnp.ir.op_types import Params
 
 __all__ = ["column", "diagonal_of", "last_axis", "row_order", "to_dtype", "trace_of"]
 

@@ -8,11 +8,15 @@ branches from others (`transforms/split_linear.py`, `scan.py`, `loops.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import result_avals
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["depends", "fixed_point", "results_depend"]
 
@@ -67,14 +71,14 @@ def results_depend(node: Node, flags: Sequence[bool]) -> Flags:
     return (True,) * n
 
 
-def _cond(params: dict[str, Any], flags: list[bool]) -> Flags:
+def _cond(params: Params, flags: list[bool]) -> Flags:
     branches = params["branches"]
     if flags[0]:
         return (True,) * len(branches[0].outputs)
     return tuple(map(any, zip(*[depends(g, flags[1:]) for g in branches], strict=True)))
 
 
-def _scan(params: dict[str, Any], flags: list[bool]) -> Flags:
+def _scan(params: Params, flags: list[bool]) -> Flags:
     c, k = params["num_consts"], params["num_consts"] + params["num_carry"]
 
     def outs_of(carry: list[bool]) -> Flags:
@@ -84,7 +88,7 @@ def _scan(params: dict[str, Any], flags: list[bool]) -> Flags:
     return (*carry, *outs[k - c :])
 
 
-def _while(params: dict[str, Any], flags: list[bool]) -> Flags:
+def _while(params: Params, flags: list[bool]) -> Flags:
     a, b = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
 
     def outs_of(carry: list[bool]) -> Flags:

@@ -8,7 +8,7 @@ is its derivative. The reference functions call LAPACK through NumPy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from accnp.primitives.linalg import (
     matrix_t,
 )
 from accnp.primitives.reference import quiet
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
 
 
 def _det_infer(a: Aval) -> Aval:
@@ -166,7 +169,7 @@ def _slogdet_numpy(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slogdet_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params
 ) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]

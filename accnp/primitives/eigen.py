@@ -33,7 +33,7 @@ from accnp.primitives.lapack_calls import (
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params
+    from accnp.ir.op_types import Params
 
 __all__: list[str] = []
 

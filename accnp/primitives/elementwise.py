@@ -9,7 +9,7 @@ JAX's formulas instead, so that the printed equations agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import JvpRule, Number, Params
+    from accnp.ir.op_types import JvpRule, Params
+    from accnp.primitives.rule_types import Number
 
 REAL, NUMERIC, INEXACT, FLOAT, INTEGER = "iuf", "iufc", "fc", "f", "iu"
 q = ref.quiet
@@ -156,7 +157,7 @@ map_op(
 )  # fmt: skip
 
 
-def _ipow_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
+def _ipow_scalar(params: Params, dtype: np.dtype) -> str:
     """Return an expression of repeated squaring, for Python and kernels, without a call of pow."""
     n = abs(params["y"])
     body = _squarings(n)

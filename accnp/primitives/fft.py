@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import BOOL, full, opaque
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Params, V
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import V
 
 __all__ = ["FftType"]
 
@@ -251,7 +252,7 @@ def _fft_transpose(
 
 
 def _fft_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     return o.fft(xs[0], **p), True
 

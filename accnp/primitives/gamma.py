@@ -22,7 +22,7 @@ from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_ba
 from accnp.primitives.special import scipy_function
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params
+    from accnp.ir.op_types import Params
 
 
 def _gamma_density(x: Node, a: Node) -> Node:

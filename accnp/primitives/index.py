@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Number, Operand
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Number
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
@@ -408,7 +409,7 @@ def batched_dims(dims: _Dims, operand: bool, starts: bool) -> _Dims:
 
 
 def _gather_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     dims = batched_dims(p["dimension_numbers"], *batched)
     sizes = p["slice_sizes"]
@@ -422,7 +423,7 @@ def _gather_batch(
 Windows = tuple[Node, tuple[int, ...], list[int]]
 
 
-def _gathered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+def _gathered_windows(xs: Sequence[Node], p: Params) -> Windows:
     axes = tuple(p["dimension_numbers"].start_index_map)
     return xs[1], axes, [xs[0].aval.shape[d] - p["slice_sizes"][d] for d in axes]
 
@@ -511,7 +512,7 @@ def _window_of_slice(starts: Sequence[Node], shape: Sequence[int], sizes: Sequen
 
 
 def _slice_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     x, starts = xs[0], xs[1:]
     if not any(batched[1:]):
@@ -576,9 +577,7 @@ def _update_numpy(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.
     return out
 
 
-def _update_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Node | None:
+def _update_jvp(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     if ts[0] is None and ts[1] is None:
         return None
     t, u = (zeros_like_aval(x.aval) if v is None else v for v, x in zip(ts, xs[:2], strict=False))
@@ -597,7 +596,7 @@ def _update_transpose(
 
 
 def _update_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     x, update, *starts = xs
     if not batched[0]:

@@ -35,21 +35,18 @@ from accnp.ir.op import (
 from accnp.ir.trace import state
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import (
+    from accnp.ir.op_types import (
         Avals,
         Batch,
         Infer,
         Jvp,
         JvpRule,
-        MapFields,
-        Number,
-        OpaqueFields,
-        OpFields,
         Params,
         Reference,
         Scalar,
         Transpose,
     )
+    from accnp.primitives.rule_types import MapFields, Number, OpaqueFields, OpFields
 
 __all__ = [
     "BOOL", "binary", "broadcast_scalar", "broadcast_to", "compare", "dtype_kind", "in_float32",

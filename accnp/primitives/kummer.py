@@ -20,7 +20,7 @@ from accnp.primitives.kinds import map_infer, move_batch_first, opaque
 from accnp.primitives.special_functions import unknown
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params
+    from accnp.ir.op_types import Params
 
 # From here on |x|**-k decreases fast enough for the series in powers of 1 / x. Below, the terms of
 # the other series and their sum do not overflow in float64.

@@ -22,7 +22,7 @@ from accnp.primitives.kinds import broadcast_to, dtype_kind
 
 if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike
-    from accnp.primitives.rule_types import Batched, Params
+    from accnp.ir.op_types import Batched, Params
 
 __all__ = [
     "batched", "inexact", "lapack_dtype", "map_batch", "real_dtype", "routine", "scale_by_power",

@@ -30,7 +30,7 @@ from accnp.primitives.lapack_calls import (
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Batched, Operand, Params
+    from accnp.ir.op_types import Batched, Operand, Params
 
 __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
 
@@ -180,7 +180,7 @@ def _shift_dims(dims: Axes) -> tuple[int, ...]:
 
 
 def _dot_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     a, b = xs
@@ -200,7 +200,7 @@ def _dot_batch(
     return o.transpose(out, permutation=order), True
 
 
-def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
+def _show_dot(p: Params) -> dict[str, Any]:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     shown: dict[str, Any] = {
         "dimension_numbers": (([*ac], [*bc]), ([*ab], [*bb])),

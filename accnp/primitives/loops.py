@@ -9,7 +9,7 @@ values (`masked.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval
@@ -32,12 +32,13 @@ from accnp.primitives.dependence import fixed_point
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["EACH", "no_reverse_mode_error"]
 
 
-def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
+def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> Params:
     return {
         "cond_jaxpr": cond,
         "body_jaxpr": body,

@@ -23,13 +23,14 @@ from accnp.primitives.shards import TO_LOCAL, local_of, localize
 
 if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
+    from accnp.ir.op_types import Params
 
 __all__ = ["call_on_shards", "is_over_processes"]
 
 Shardings = tuple[Any, ...]  # of values: a NamedSharding, or None for one that has no shards
 
 
-def is_over_processes(inputs: Sequence[Node], params: dict[str, Any]) -> bool:
+def is_over_processes(inputs: Sequence[Node], params: Params) -> bool:
     """Return whether an operand of a call, or a value that its programs take or return, has shards
     in several processes."""
     avals = [x.aval for x in inputs]
@@ -38,7 +39,7 @@ def is_over_processes(inputs: Sequence[Node], params: dict[str, Any]) -> bool:
     return any(map(spans_processes, avals))
 
 
-def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+def call_on_shards(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record a control-flow op over the shards of its operands, and return whole arrays.
 
     Parameters
@@ -67,7 +68,7 @@ def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) ->
     return {"scan": _scan, "while": _while, "cond": _cond}[name](list(inputs), params)
 
 
-def _scan(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _scan(inputs: list[Node], params: Params) -> list[Node]:
     graph, length = params["jaxpr"], params["length"]
     first = params["num_consts"]
     at, n = first + params["num_carry"], params["num_carry"]
@@ -82,7 +83,7 @@ def _scan(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     return _gather_shards(items(results), [*outs[:n], *rows], shapes)
 
 
-def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _while(inputs: list[Node], params: Params) -> list[Node]:
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     a, b = params["cond_nconsts"], params["body_nconsts"]
     ins = _shardings(body.in_avals)
@@ -96,7 +97,7 @@ def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     return _gather_shards(items(results), ins[b:], [x.shape for x in body.out_avals])
 
 
-def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _cond(inputs: list[Node], params: Params) -> list[Node]:
     branches = params["branches"]
     ins = _shardings(branches[0].in_avals)
     columns = zip(*[_shardings(g.out_avals) for g in branches], strict=True)

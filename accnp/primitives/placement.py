@@ -19,7 +19,8 @@ from accnp.primitives.shards import localize
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__: list[str] = []
 
@@ -44,7 +45,7 @@ def _transpose(ct: Node, x: Operand, *, devices: Devices, source: Devices) -> tu
 
 
 def _batch(
-    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict[str, Any], tools: Tools
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[list[Node], list[bool]]:
     """Put a batched value as its examples are put, and leave the batch axis as it is."""
     (x,) = xs

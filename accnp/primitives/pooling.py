@@ -22,7 +22,7 @@ from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated_length, extract_windows
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.ir.op_types import Operand, Params
 
 __all__ = ["windows_over"]
 
@@ -43,7 +43,7 @@ def windows_over(shape: Sequence[int], p: Mapping[str, Any]) -> list[Window]:
     ]
 
 
-def _pooled_shape(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
+def _pooled_shape(shape: Sequence[int], p: Params) -> tuple[int, ...]:
     return tuple(w.places for w in windows_over(shape, p))
 
 
@@ -56,14 +56,14 @@ def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
     return infer
 
 
-def _batched_params(p: dict[str, Any]) -> dict[str, Any]:
+def _batched_params(p: Params) -> dict[str, Any]:
     one = {k: (1, *p[k]) for k in p if k.startswith("window") or k == "base_dilation"}
     return {**p, **one, "padding": ((0, 0), *p["padding"])}
 
 
 def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
     ) -> tuple[Node, bool]:
         whole = [
             x if b else broadcast_to(x, (size, *x.aval.shape))
@@ -74,7 +74,7 @@ def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
     return batch
 
 
-def _taps_last(x: np.ndarray, p: dict[str, Any], fill: float) -> np.ndarray:
+def _taps_last(x: np.ndarray, p: Params, fill: float) -> np.ndarray:
     """Return all windows of an array, with their taps as a single last axis."""
     windows = extract_windows(x, windows_over(x.shape, p), fill)
     return windows.reshape(*windows.shape[: x.ndim], -1)
@@ -149,7 +149,7 @@ _declare_extreme("reduce_window_min", "le", largest_value, np.minimum)
 # --- derivatives of maxima and minima ------------------------------------------------------------
 
 
-def _extreme_taps(x: np.ndarray, select_prim: str, p: dict[str, Any]) -> np.ndarray:
+def _extreme_taps(x: np.ndarray, select_prim: str, p: Params) -> np.ndarray:
     """Return the tap number of each window's extreme value, as a last axis of length 1."""
     if select_prim == "ge":
         return np.argmax(_taps_last(x, p, smallest_value(x.dtype)), axis=-1)[..., None]
@@ -193,7 +193,7 @@ def _scatter_transpose(ct: Node, u: Operand, x: Node, **p: object) -> tuple[Node
     return o.select_and_gather_add(ct, x, **p), None
 
 
-def _show_scatter(p: dict[str, Any]) -> dict[str, Any]:
+def _show_scatter(p: Params) -> dict[str, Any]:
     """Print parameters as JAX does, whose op has no dilations."""
     plain = all(d == 1 for k in ("base_dilation", "window_dilation") for d in p[k])
     return {k: v for k, v in p.items() if not (plain and k.endswith("dilation"))}

@@ -20,7 +20,8 @@ from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["reduce_precision"]
 
@@ -88,7 +89,7 @@ def _numpy(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int, jaxpr: Grap
     return interpret(jaxpr, [x])[0]
 
 
-def _reduce_again(x: Node, params: dict[str, Any]) -> Node:
+def _reduce_again(x: Node, params: Params) -> Node:
     return reduce_precision(x, params["exponent_bits"], params["mantissa_bits"])
 
 

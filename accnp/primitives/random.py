@@ -8,7 +8,7 @@ rounding, as JAX's compiler does, so that samples agree. `accnp/random/` uses th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from accnp.ir.op import ZERO, o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import map_op, map_shape
 from accnp.primitives.reference import quiet
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["erf_inv_single", "threefry2x32"]
 
@@ -90,7 +94,7 @@ def _fma_numpy(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.asarray(x * y + z).astype(a.dtype)
 
 
-def _fma_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
+def _fma_scalar(params: Params, dtype: np.dtype) -> str:
     """Half precision is computed in float64, where products are exact, and rounded once."""
     return "fma(f8({0}), f8({1}), f8({2}))" if dtype.itemsize == 2 else "fma({0}, {1}, {2})"
 

@@ -30,7 +30,7 @@ from accnp.primitives.kinds import (
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.ir.op_types import Operand
 
 
 def remaining_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.ir.graph import Graph, build, derive_graph, toposort
 from accnp.ir.node import LITERAL, Node, has_effect, record
@@ -21,6 +21,10 @@ from accnp.primitives.conversion import CONVERT
 from accnp.primitives.elementwise import ADD
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.views import BROADCAST, RESHAPE, TRANSPOSE
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["residuals", "summed_scan"]
 
@@ -166,7 +170,7 @@ def summed_scan(
     carry: Sequence[Node],
     rows: Sequence[Node],
     n_sums: int,
-    params: dict[str, Any],
+    params: Params,
 ) -> tuple[list[Node], list[Node]]:
     """Scan a step (constants, carry, rows) -> (terms, carry, rows) and sum each of its `n_sums`
     terms over the steps; return the sums and the other results.

@@ -7,38 +7,18 @@ is in `transforms/tools.py`, which this layer must not import.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-
-if TYPE_CHECKING:  # most of these exist for type checkers only
-    from accnp.ir.op import (
-        Avals,
-        Batch,
-        Batched,
-        Collective,
-        Infer,
-        Jvp,
-        JvpRule,
-        Lowering,
-        Operand,
-        Params,
-        Reference,
-        Scalar,
-        Show,
-        Tangents,
-        Transpose,
-        Windows,
-    )
+from accnp.ir.op import Collective, Lowering
+from accnp.ir.op_types import Batch, Infer, Show, Transpose, Windows
 
 __all__ = [
-    "Avals", "Batch", "Batched", "Flags", "Groups", "Infer", "Jvp", "JvpRule", "MapFields",
-    "Number", "OpFields", "OpaqueFields", "Operand", "Params", "Reference", "Scalar", "Show",
-    "Tangents", "Tools", "Transpose", "V", "Windows",
+    "Flags", "Groups", "MapFields", "Number", "OpFields", "OpaqueFields", "Tools", "V",
 ]  # fmt: skip
 
 Number = complex | np.generic

@@ -9,7 +9,7 @@ part is a scan whose transpose runs in the opposite direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,12 +33,13 @@ from accnp.primitives.dependence import fixed_point
 from accnp.primitives.residuals import residuals, summed_scan
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__: list[str] = []
 
 
-def like(params: Params, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[str, Any]:
+def like(params: Params, jaxpr: Graph, num_consts: int, num_carry: int) -> Params:
     """Return the parameters of a scan with the same number of steps over another body."""
     return {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
 

@@ -32,7 +32,7 @@ from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted, permutation_of
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.ir.op_types import Operand, Params
 
 __all__ = ["window_sizes"]
 
@@ -151,7 +151,7 @@ def _combine_sequentially(
 
 def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
     ) -> tuple[Node, bool]:
         x, starts, updates = xs
         if not batched[0]:
@@ -193,9 +193,7 @@ def _instantiate(ts: Sequence[Node | None], xs: Sequence[Node]) -> tuple[Node, N
 # --- scatter -------------------------------------------------------------------------------------
 
 
-def _scatter_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Node | None:
+def _scatter_jvp(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     # Duplicates are written in the same order for values and tangents, so the same update wins.
     both = _instantiate(ts, xs)
     return None if both is None else o.scatter(both[0], xs[1], both[1], **p)
@@ -220,7 +218,7 @@ def _scatter_transpose(
     return ct_x, None, ct_u
 
 
-def _scattered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+def _scattered_windows(xs: Sequence[Node], p: Params) -> Windows:
     dims = p["dimension_numbers"]
     axes = tuple(dims.scatter_dims_to_operand_dims)
     dropped = {*dims.inserted_window_dims, *getattr(dims, "operand_batching_dims", ())}
@@ -264,9 +262,7 @@ _declare("scatter", None, None, jvp=_scatter_jvp, transpose=_scatter_transpose, 
 # --- scatter_add ---------------------------------------------------------------------------------
 
 
-def _add_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Node | None:
+def _add_jvp(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     both = _instantiate(ts, xs)
     return None if both is None else o.scatter_add(both[0], xs[1], both[1], **p)
 
@@ -287,7 +283,7 @@ _declare("scatter_add", "sum", np.add, _add_jvp, _add_transpose, additive=True)
 # --- scatter_mul, _min, _max ---------------------------------------------------------------------
 
 
-def _products_of_others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
+def _products_of_others(x: Node, starts: Node, updates: Node, p: Params) -> Node:
     """For each factor, return the product of all other factors with the same target.
 
     Factors of a target are made neighbors by sorting. Running products from both sides take log2(n)
@@ -325,9 +321,7 @@ def _products_of_others(x: Node, starts: Node, updates: Node, p: dict[str, Any])
     return o.reshape(gather_permuted(products, back, 0), new_sizes=shape, dimensions=None)
 
 
-def _mul_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Node | None:
+def _mul_jvp(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     x, starts, updates = xs
     out = None if ts[0] is None else o.scatter_mul(ts[0], starts, updates, **p)
     if ts[2] is not None:
@@ -348,9 +342,7 @@ def _mul_transpose(
 _declare("scatter_mul", "prod", np.multiply, jvp=_mul_jvp, transpose=_mul_transpose)
 
 
-def _extreme_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Node | None:
+def _extreme_jvp(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     """Return the mean of the tangents of the operand and the updates that attain the extreme."""
     both = _instantiate(ts, xs)
     if both is None:

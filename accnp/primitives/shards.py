@@ -20,7 +20,8 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 
 if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["TO_GLOBAL", "TO_LOCAL", "gather_operands", "install_localize", "local_of", "localize"]
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from accnp.ir.aval import Aval
-    from accnp.primitives.rule_types import Operand, Params, Tools
+    from accnp.ir.op_types import Operand, Params
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["Closed", "LinearSolve", "Root"]
 

@@ -20,7 +20,7 @@ from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaqu
 from accnp.primitives.reference import ordered_bits, quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Avals, Batched, Params
+    from accnp.ir.op_types import Avals, Batched, Params
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
@@ -248,9 +248,7 @@ def _top_numpy(x: np.ndarray, *, k: int, axis: int) -> tuple[np.ndarray, ...]:
     return _take_along_axis(x, index, axis), index.astype(INDEX)
 
 
-def _top_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
-) -> Sequence[Node | None]:
+def _top_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     return [gather_permuted(ts[0], items(y)[1], p["axis"]), None]
@@ -297,7 +295,7 @@ def _search_numpy(a: np.ndarray, v: np.ndarray, *, side: Literal["left", "right"
 
 
 def _search_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 ) -> tuple[Node, bool]:
     a, v = xs
     if not batched[0] and a.aval.ndim == 1:

@@ -23,7 +23,7 @@ from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Jvp, Params
+    from accnp.ir.op_types import Jvp, Params
 
 _SINGLE = np.dtype(np.float32)
 

@@ -22,7 +22,7 @@ from accnp.primitives.kinds import map_infer, map_op, opaque
 from accnp.primitives.special import odd_function, scipy_function
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Params
+    from accnp.ir.op_types import Params
 
 Rule = Callable[..., Node]
 # A function (y, *operands) -> derivative.

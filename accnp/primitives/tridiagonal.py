@@ -26,7 +26,7 @@ from accnp.primitives.lapack_calls import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Batched, Operand, Params
+    from accnp.ir.op_types import Batched, Operand, Params
 
 __all__: list[str] = []
 
@@ -129,7 +129,7 @@ def _multiply(diagonals: Sequence[Node], x: Node) -> Node:
     return o.add(o.add(total, shifted(dl, 1)), shifted(du, -1)) if m > 1 else total
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Node | None:
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     """Differentiate A x = b: solve A dx = db - dA x."""
     right = ts[3]
     if any(t is not None for t in ts[:3]):

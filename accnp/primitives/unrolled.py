@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Container, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.graph import Graph, evaluate, graphs_in, install_effects
 from accnp.ir.node import MARK, Node, has_effect, record, run_effect, value_of
@@ -18,10 +18,14 @@ from accnp.ir.op import CALLS, ZERO, Op, as_tuple, o
 from accnp.ir.trace import EffectsOf, Trace, collect_effects, sets_site, state
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["depends_on_marks", "is_unrolled", "row", "stack", "unrolled"]
 
 
-def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
+def is_unrolled(op: Op, inputs: Sequence[Node], params: Params) -> bool:
     """Return whether a call must be recorded operation by operation."""
     if state.abstract is not None or not has_effect(op, params):
         return False
@@ -65,7 +69,7 @@ def stack(xs: Sequence[Node]) -> Node:
     return o.concatenate(*[broadcast_to(x, (1, *shape), dims) for x in xs], dimension=0)
 
 
-def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+def unrolled(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record the operations of a call or a loop instead of the op."""
     loop = {"cond": _cond, "while": _while, "scan": _scan}.get(name)
     if loop is None:
@@ -114,13 +118,13 @@ def _record_operation(node: Node, inputs: list[Node]) -> Node | list[Node]:
 install_effects(_evaluate_with_effects)
 
 
-def _cond(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _cond(xs: list[Node], params: Params) -> list[Node]:
     branches = params["branches"]
     index = min(max(int(value_of(xs[0])), 0), len(branches) - 1)
     return evaluate(branches[index], xs[1:])
 
 
-def _while(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _while(xs: list[Node], params: Params) -> list[Node]:
     n, m = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     carry = xs[m:]
     while value_of(evaluate(params["cond_jaxpr"], [*xs[:n], *carry])[0]):
@@ -128,7 +132,7 @@ def _while(xs: list[Node], params: dict[str, Any]) -> list[Node]:
     return carry
 
 
-def _scan(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+def _scan(xs: list[Node], params: Params) -> list[Node]:
     n, m, length = params["num_consts"], params["num_carry"], params["length"]
     carry, rows = xs[n : n + m], xs[n + m :]
     step_rows: list[list[Node]] = []

@@ -11,13 +11,17 @@ slice updates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.op import Lowering, Op
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["OVERLAY", "UPDATE", "Region"]
 
@@ -76,7 +80,7 @@ UPDATE = Op(
 )
 
 
-def _overlay_parts(avals: Sequence[Aval], params: dict[str, Any]) -> list[Any]:
+def _overlay_parts(avals: Sequence[Aval], params: Params) -> list[Any]:
     x, *updates = avals
     steps = contiguous(x.shape)
     parts: list[Any] = [(0, (x.shape, steps, 0), (x.shape, steps, 0))]

@@ -21,7 +21,7 @@ from accnp.primitives.callback import scan_examples
 from accnp.primitives.kinds import map_shape, move_batch_first
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Batched, Params
+    from accnp.ir.op_types import Batched, Params
 
 __all__ = ["array_op", "scalar_op"]
 
@@ -49,7 +49,7 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
     def infer(*avals: Aval, out: np.dtype) -> Aval:
         return make_aval(map_shape(f"kernel_{name}", avals), out)
 
-    def text(params: dict[str, Any], _: np.dtype, count: int, dtypes: Sequence[np.dtype]) -> str:
+    def text(params: Params, _: np.dtype, count: int, dtypes: Sequence[np.dtype]) -> str:
         # Numba does not support half precision, so users' functions receive float32.
         halves = [is_half(t) for t in dtypes]
         places = ", ".join([f"f4({{{i}}})" if h else f"{{{i}}}" for i, h in enumerate(halves)])

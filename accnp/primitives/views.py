@@ -22,7 +22,7 @@ from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
 
 if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike
-    from accnp.primitives.rule_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params
 
 __all__ = [
     "BROADCAST", "RESHAPE", "SQUEEZE", "TRANSPOSE", "Strided", "contiguous", "reshape_strides",

@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from accnp.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from accnp.ir.op_types import Params
     from accnp.runtime.mpi import World
 
 __all__ = ["KINDS", "address_of", "can_send", "connect_loops", "described", "forget_loops"]
@@ -90,7 +91,7 @@ def forget_loops() -> None:
         _native.set_message(m.address, False, 0, 0, -1, -1, 0)
 
 
-def can_send(op: Op, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
+def can_send(op: Op, params: Params, nbytes: int, result: Aval) -> bool:
     """Return whether machine code can send a message of this op.
 
     `nbytes` is the size of the operand, and `result` the type of the result.
@@ -106,7 +107,7 @@ def can_send(op: Op, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
     )
 
 
-def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) -> int:
+def address_of(op: Op, params: Params, aval: Aval, node: Node | None) -> int:
     """Return the address of a message, which machine code passes to `send_message`."""
     assert op.collective is not None
     (axis,) = params["axis_name"]
@@ -122,7 +123,7 @@ def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) ->
     return address
 
 
-def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
+def described(op: Op, x: Aval | np.ndarray, params: Params) -> str:
     """Describe a message with this operand, for errors and for other processes.
 
     The text does not depend on whether machine code sends the message.

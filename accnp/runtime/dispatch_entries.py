@@ -12,10 +12,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp._native import Record
 from accnp.runtime import buffer as pool
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["Call", "Objects", "Repeat", "Table"]
 
@@ -123,7 +127,7 @@ class Repeat:
     leaves: int
     fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`
     sizes: Sequence[int]
-    places: Sequence[tuple[int, dict[str, Any]]]  # leaf with indices of an update; parameters
+    places: Sequence[tuple[int, Params]]  # leaf with indices of an update; parameters
     results: Sequence[tuple[int, int]]  # numbers of the buffer and of its node
     depth: int
     table: Any

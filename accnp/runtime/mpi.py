@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from accnp.runtime.stream import default_stream
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Group, Intracomm, Request
+
+    from accnp.ir.op_types import Params
 
 __all__ = ["World", "connect", "disconnect", "world"]
 
@@ -128,7 +130,7 @@ class World:
     # --- messages ---
 
     def send(
-        self, op: Op, x: np.ndarray, axis: MeshAxis, groups: Groups, params: dict[str, Any]
+        self, op: Op, x: np.ndarray, axis: MeshAxis, groups: Groups, params: Params
     ) -> np.ndarray:
         """Take part in a collective, and return what arrives."""
         assert op.collective is not None

@@ -9,7 +9,7 @@ of an operation, division by zero, out-of-bounds indices, and `check` calls of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from accnp.primitives.control import call, split
 from accnp.primitives.custom import JVP_PROGRAM, VJP_PROGRAM, boundary
 from accnp.primitives.elementwise import DIV
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["checked_nodes"]
 
@@ -221,7 +225,7 @@ def _with_error_kinds(graphs: Sequence[Graph], errors: State, enabled: Enabled) 
 
 
 def _check_plain_call(
-    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, name: str
+    xs: list[Node], params: Params, errors: State, enabled: Enabled, name: str
 ) -> CallResult:
     (graph,) = graphs_in(params)
     errors = _with_error_kinds([graph], errors, enabled)
@@ -235,7 +239,7 @@ def _check_plain_call(
 
 
 def _check_cond(
-    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+    xs: list[Node], params: Params, errors: State, enabled: Enabled, _: str
 ) -> CallResult:
     branches = params["branches"]
     errors = _with_error_kinds(branches, errors, enabled)
@@ -246,7 +250,7 @@ def _check_cond(
 
 
 def _check_scan(
-    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+    xs: list[Node], params: Params, errors: State, enabled: Enabled, _: str
 ) -> CallResult:
     graph, n = params["jaxpr"], params["num_consts"]
     errors = _with_error_kinds([graph], errors, enabled)
@@ -267,7 +271,7 @@ def _check_scan(
 
 
 def _check_while(
-    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+    xs: list[Node], params: Params, errors: State, enabled: Enabled, _: str
 ) -> CallResult:
     """Evaluate the condition once before the loop and again at the end of the body, so that its
     errors are recorded."""
@@ -308,7 +312,7 @@ def _check_while(
 
 
 def _check_custom_rule(
-    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+    xs: list[Node], params: Params, errors: State, enabled: Enabled, _: str
 ) -> CallResult:
     """Keep the derivative rule of a function; the rule itself is not checked."""
     n = params["num_consts"]

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import spans_processes
 from accnp.ir.node import ARG, LITERAL, Node
 from accnp.ir.op import CALLS, OPS, Op, o
 from accnp.ir.trace import Trace, state
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["Varying", "copy_axes", "varying"]
 
@@ -81,9 +85,7 @@ class Varying:
             self.note(n, axes)
         return known[id(node)][1]
 
-    def align_axes(
-        self, op: Op, inputs: tuple[Node, ...], params: dict[str, Any]
-    ) -> tuple[Node, ...]:
+    def align_axes(self, op: Op, inputs: tuple[Node, ...], params: Params) -> tuple[Node, ...]:
         """Insert `pvary` so that the operands of an operation differ along the same axes.
 
         Bodies of loops take and return values that differ along all axes. The operands of functions

@@ -11,7 +11,7 @@ MPI adds numbers in its own order.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from accnp.primitives.kinds import dtype_kind, full
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import ProgramBuilder, Value
     from accnp.ir.op import Op
+    from accnp.ir.op_types import Params
 
 __all__ = ["lower_collective"]
 
@@ -86,7 +87,7 @@ def _lower_all_to_all(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _participants(node: Node) -> dict[str, Any]:
+def _participants(node: Node) -> Params:
     """Return the parameters of a message: its participants, and the collective that it is part of,
     which error messages name."""
     params = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
@@ -135,7 +136,7 @@ def _lower_reduction(
 
 
 def _add_two_processes(
-    builder: ProgramBuilder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
+    builder: ProgramBuilder, node: Node, x: Value, axis: MeshAxis, params: Params
 ) -> Value:
     """Add the arrays of two processes, which send them to each other."""
     other = builder.apply_op(node, "mesh_swap", params, (x,))

@@ -7,7 +7,7 @@ and debug logging. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.fusion.clusters import Cluster
 from accnp.compiler.fusion.program import Program, Value
@@ -17,6 +17,10 @@ from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import is_over_mesh
 from accnp.ir.node import ARG, LITERAL, site_text
 from accnp.ir.op import as_tuple
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "aval_text", "bytes_text", "cluster_lines", "cluster_parts", "find_storing_cluster", "members",
@@ -31,7 +35,7 @@ def aval_text(aval: Aval | tuple[Aval, ...]) -> str:
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
 
 
-def params_text(params: dict[str, Any]) -> str:
+def params_text(params: Params) -> str:
     """Return a short text for the parameters of an operation."""
     parts: list[str] = []
     for k, v in params.items():

@@ -8,7 +8,7 @@ but not on the element of its window are computed outside of the innermost loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.lower import ClusterLowering
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
+    from accnp.ir.op_types import Params
 
 __all__ = ["COST", "Coordinate", "can_express_views", "is_gather", "write_gather"]
 
@@ -42,7 +43,7 @@ class Coordinate:
         self.inputs, self.aval, self.k = (v.inputs[1],), v.aval, k
         self.axes = batch_axes(v)
         self.op, self.name = self, "gather"
-        self.params: dict[str, Any] = {}
+        self.params: Params = {}
         self.demands: list[Demand] = []
         self.stored = False
 

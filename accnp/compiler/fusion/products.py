@@ -22,15 +22,14 @@ from accnp.primitives.views import TRANSPOSE
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
+    from accnp.ir.op_types import Params
 
 __all__ = ["Make", "as_dtype", "product", "reshaped", "transpose_products"]
 
-Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
+Make = Callable[[str, "Params", tuple[Any, ...]], Any]
 
 
-def product(
-    make: Make, params: dict[str, Any], a: Value, b: Value, dtype: np.dtype
-) -> Value | None:
+def product(make: Make, params: Params, a: Value, b: Value, dtype: np.dtype) -> Value | None:
     """Return the value that replaces a product of these operands, or None to keep the product."""
     (ac, bc), (ab, bb) = params["dimension_numbers"]
     af, bf = _remaining_axes(a, ac, ab), _remaining_axes(b, bc, bb)
@@ -67,7 +66,7 @@ def as_dtype(make: Make, x: Value, dtype: np.dtype) -> Value:
 
 def _merge_contracted_axes(
     make: Make,
-    params: dict[str, Any],
+    params: Params,
     a: Value,
     b: Value,
     free: tuple[Sequence[int], Sequence[int]],

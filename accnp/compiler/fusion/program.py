@@ -29,6 +29,7 @@ from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.clusters import Demand
+    from accnp.ir.op_types import Params
 
 __all__ = ["Program", "Value", "build", "from_graph"]
 
@@ -46,7 +47,7 @@ class Value:
     def __init__(
         self,
         op: Op,
-        params: dict[str, Any],
+        params: Params,
         inputs: tuple[Value, ...],
         aval: Aval | tuple[Aval, ...],
         node: Node | None,
@@ -286,9 +287,7 @@ class ProgramBuilder:
             return back(outputs, results[0])
         return [back(y, a) for y, a in zip(outputs, results, strict=True)]
 
-    def apply_op(
-        self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
-    ) -> Value:
+    def apply_op(self, node: Node, name: str, params: Params, ins: tuple[Value, ...]) -> Value:
         """Return the value of another op, which has one result, in place of a node."""
         op = OPS[name]
         return self.make_value(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
@@ -296,7 +295,7 @@ class ProgramBuilder:
     def make(
         self,
         op: Op,
-        params: dict[str, Any],
+        params: Params,
         ins: tuple[Value, ...],
         aval: Aval | tuple[Aval, ...],
         node: Node,
@@ -316,7 +315,7 @@ class ProgramBuilder:
         return value
 
     def make_value(
-        self, op: Op, params: dict[str, Any], ins: tuple[Value, ...], aval: Aval, node: Node
+        self, op: Op, params: Params, ins: tuple[Value, ...], aval: Aval, node: Node
     ) -> Value:
         """Make a value of an op with one result, or return the one that was made before."""
         value = self.make(op, params, ins, aval, node)
@@ -326,7 +325,7 @@ class ProgramBuilder:
     def new(
         self,
         op: Op,
-        params: dict[str, Any],
+        params: Params,
         ins: tuple[Value, ...],
         aval: Aval | tuple[Aval, ...],
         node: Node,

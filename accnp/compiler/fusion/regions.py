@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accnp.compiler.fusion.spaces import apply_views
 from accnp.primitives.views import contiguous
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.clusters import Demand
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
+    from accnp.ir.op_types import Params
 
 __all__ = [
     "Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "placed", "union_of_cuts",
@@ -61,7 +62,7 @@ class Placed:
         self.aval = whole.aval
         self.start, self.size, self.first = start, size, first
         self.op, self.name = self, whole.op.name
-        self.params: dict[str, Any] = {}
+        self.params: Params = {}
         self.demands: list[Demand] = []
         self.stored = False
 

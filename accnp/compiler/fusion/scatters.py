@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from accnp.primitives.index import DROP
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
+    from accnp.ir.op_types import Params
 
 __all__ = ["FEW", "flat_scatter"]
 
@@ -28,7 +29,7 @@ _PLACE = np.dtype(np.int32)
 
 
 def flat_scatter(
-    make: Make, const: Callable[[int, np.dtype], Value], name: str, params: dict[str, Any],
+    make: Make, const: Callable[[int, np.dtype], Value], name: str, params: Params,
     operands: tuple[Value, ...],
 ) -> Value | None:  # fmt: skip
     """Return the value that replaces a scatter, or None to keep it."""

@@ -17,6 +17,7 @@ from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
+    from accnp.ir.op_types import Params
 
     Strided = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
 
@@ -38,7 +39,7 @@ class View(Protocol):
     with strides, such as the region of an assembled value."""
 
     op: Any
-    params: dict[str, Any]
+    params: Params
     inputs: tuple[Any, ...]
     aval: Any
 

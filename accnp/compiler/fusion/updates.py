@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import MAX_CELLS, MAX_STATEMENTS
 from accnp.compiler.fusion.costs import AGAIN, work
@@ -29,6 +29,7 @@ from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
+    from accnp.ir.op_types import Params
 
 __all__ = ["rewrite_updates"]
 
@@ -61,7 +62,7 @@ class _Rewriting:
         self.uses = Counter([id(x) for v in values if v.parent is None for x in v.inputs])
         self.uses.update([id(v) for v in outputs])
 
-    def apply_op(self, name: str, params: dict[str, Any], x: Value, *others: Value) -> Value:
+    def apply_op(self, name: str, params: Params, x: Value, *others: Value) -> Value:
         """Return the value of another op, which comes before the current update."""
         op = OPS[name]
         aval = op.infer(x.aval, *[y.aval for y in others], **params)

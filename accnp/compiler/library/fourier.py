@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +13,16 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["mirror"]
 
 BLOCK = 4096  # frequencies that one task mirrors
 
 
-def mirror(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def mirror(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Copy blocks of rows of the stored half to the output and, conjugated, to the mirrored
     position along every axis. Additions to 0 and subtractions from it avoid -0."""
     (x,), (y,) = operands, results

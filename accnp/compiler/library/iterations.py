@@ -4,7 +4,7 @@ function, whose source is that of their references (`primitives/gamma.py`)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.ir.aval import Aval
@@ -12,10 +12,14 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.gamma import derivative_source
 from accnp.primitives.views import contiguous
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["gcd", "igamma_grad_a", "random_gamma_grad"]
 
 
-def gcd(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel:
+def gcd(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `gcd`: Euclid's algorithm."""
     (out,) = results
     text = Text(3)
@@ -37,16 +41,12 @@ def gcd(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any])
     return nest.own(32 * out.dtype.itemsize)
 
 
-def igamma_grad_a(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def igamma_grad_a(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `igamma_grad_a`."""
     return _gamma_derivative("igamma_grad_a", operands, results)
 
 
-def random_gamma_grad(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def random_gamma_grad(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `random_gamma_grad`."""
     return _gamma_derivative("random_gamma_grad", operands, results)
 

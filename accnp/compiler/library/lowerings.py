@@ -8,18 +8,22 @@ kernel. Their modules are loaded on first use, so that a program loads the famil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.ir.op import Op
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["Writer", "gpu_call_of", "writer"]
 
 # Writes a kernel from operands, avals of the results, and parameters; returns None for unsupported
 # layouts and dtypes.
-Writer = Callable[[Sequence[Operand], Sequence[Aval], dict[str, Any]], OwnKernel | None]
+Writer = Callable[[Sequence[Operand], Sequence[Aval], "Params"], OwnKernel | None]
 
 
 def writer(name: str) -> Writer | None:

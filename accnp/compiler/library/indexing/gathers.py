@@ -10,7 +10,7 @@ and clamped, so no mode reads or writes outside of the operand. `index.py` decla
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from accnp.primitives.index import (
     fill_value_of,
 )
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "Load", "Windows", "axes_of", "find_last_row_axis", "firsts", "gather_kernel",
@@ -202,9 +206,7 @@ def gather_kernel(
     return nest.own(2)
 
 
-def gather(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def gather(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `gather`."""
     fill: np.generic | None = None
     if p["mode"] is DROP:
@@ -215,7 +217,7 @@ def gather(
 
 
 def dynamic_slice(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `dynamic_slice`."""
     return slice_kernel(operands, p["slice_sizes"])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.assemble import pad_regions
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["pad"]
 
 
-def pad(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel:
+def pad(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """For interior padding: fill the whole output, then write the elements. No cell of an index
     space belongs to one operand only, so fusion cannot read through the result."""
     x, size = operands[0], prod(results[0].shape)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
 from accnp.primitives.index import DROP, ScatterDimensionNumbers
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "dynamic_update_slice", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
@@ -113,7 +117,7 @@ def _blocks(
 
 
 def dynamic_update_slice(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel:
     """Return the kernel of `dynamic_update_slice`: (operand, update, starts...) -> operand, in
     place."""
@@ -132,9 +136,7 @@ def dynamic_update_slice(
     return _fill_before(x, len(text.pointers), out, own) if x.one else own
 
 
-def update_slice(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def update_slice(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `update_slice`: (operand, update) -> operand, in place."""
     (x, update), region = operands, p["region"]
     text = Text(2 + x.one)
@@ -551,42 +553,42 @@ def _unit(dtype: np.dtype, combine: str) -> np.generic:
 # --- the ops -------------------------------------------------------------------------------------
 
 
-def _scatter(operands: Sequence[Operand], p: dict[str, Any], combine: str) -> OwnKernel | None:
+def _scatter(operands: Sequence[Operand], p: Params, combine: str) -> OwnKernel | None:
     dims: ScatterDimensionNumbers = p["dimension_numbers"]
     sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
     return scatter_kernel(operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"])
 
 
 def scatter_set(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `scatter`."""
     return _scatter(operands, p, "set")
 
 
 def scatter_add(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `scatter_add`."""
     return _scatter(operands, p, "add")
 
 
 def scatter_mul(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `scatter_mul`."""
     return _scatter(operands, p, "mul")
 
 
 def scatter_min(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `scatter_min`."""
     return _scatter(operands, p, "min")
 
 
 def scatter_max(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `scatter_max`."""
     return _scatter(operands, p, "max")

@@ -13,12 +13,16 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.linalg.small_matrices import Batch
 from accnp.compiler.library.writing.loop_nests import moved, place
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["Block", "cholesky", "det", "lu", "qr", "solve", "triangular_solve"]
 
@@ -212,9 +216,7 @@ class Block(Batch):
         text.add("barrier()")
 
 
-def cholesky(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cholesky(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cholesky`: a matrix that is not positive definite gives NaN."""
     (a,) = operands
     size, b = a.shape[-1], Block([a], results, "22")
@@ -247,7 +249,7 @@ def cholesky(
 
 
 def triangular_solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `triangular_solve`; systems X A = B are transposed."""
     a, x = operands
@@ -274,7 +276,7 @@ def triangular_solve(
     return b.own(size * size * b.width)
 
 
-def lu(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
+def lu(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `lu`: factors, pivots and the resulting permutation."""
     (a,) = operands
     rows, columns = a.shape[-2:]
@@ -296,9 +298,7 @@ def lu(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) 
     return b.own(min(rows, columns) * rows * columns)
 
 
-def solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def solve(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `linear_solve`."""
     a, x = operands
     size, sides = x.shape[-2:]
@@ -320,9 +320,7 @@ def solve(
     return b.own(size**3 + 2 * size * size * width)
 
 
-def det(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def det(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `det`, or of `slogdet` if there are two results."""
     (a,) = operands
     several, size = len(results) > 1, a.shape[-1]
@@ -338,7 +336,7 @@ def det(
     return b.own(size**3)
 
 
-def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
+def qr(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `qr` by reflections, with LAPACK's signs. In the source, f contains R
     and the reflections, g becomes Q, and h contains the factors of the reflections. Each warp
     processes a column."""

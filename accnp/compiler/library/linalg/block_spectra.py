@@ -8,11 +8,15 @@ They use Jacobi's method, which takes more operations than LAPACK's, but all thr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.linalg.block_factors import PIVOTS, Block
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["eigh", "svd"]
 
@@ -20,9 +24,7 @@ SWEEPS = 30  # maximum number of sweeps over all pairs; about eight suffice
 _EPS = {"f4": "f4(1.1920929e-07)", "f8": "f8(2.220446049250313e-16)"}
 
 
-def eigh(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def eigh(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `eigh`.
 
     Each round rotates the planes of n/2 pairs of rows and columns at once, which sets one element
@@ -157,9 +159,7 @@ def _rotate_pair(b: Block, name: str, before: str, after: str, phase: str) -> No
     text.add(f"{two} = " + pair.format("sine", "cosine", "+"))
 
 
-def svd(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def svd(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `svd`.
 
     Only columns are rotated, each pair by one warp, until all columns are orthogonal (Hestenes:

@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.linalg.small_matrices import Batch
 from accnp.config import config
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.lapack_calls import uses_qr
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "cholesky_by_lapack", "det_by_lapack", "eigh", "lu_by_lapack", "qr", "solve_by_lapack", "svd",
@@ -101,9 +105,7 @@ class _Lapack(Batch):
         self.text.add(f"for i in range({n}):", "    p[i] = p[i] - i4(1)")
 
 
-def eigh(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def eigh(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `eigh`: eigenvectors and eigenvalues."""
     (a,), lower = operands, p["lower"]
     batch, size = _Lapack([a], results, "221"), a.shape[-1]
@@ -126,9 +128,7 @@ def eigh(
     return batch.own(size**3 // 2)
 
 
-def svd(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def svd(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `svd`: singular values, and U, Vh if there are three results."""
     if uses_qr(p["algorithm"]):
         return None
@@ -170,7 +170,7 @@ def svd(
     return batch.own(rows * columns * least)
 
 
-def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
+def qr(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `qr` without pivoting."""
     if p["pivoting"]:
         return None
@@ -300,7 +300,7 @@ def det_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
 
 
 def tridiagonal_solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `tridiagonal_solve`; LAPACK does not perturb singular matrices."""
     if p["perturb_singular"]:

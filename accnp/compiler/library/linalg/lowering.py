@@ -7,7 +7,7 @@ and very large ones by LAPACK (`lapack.py`). The ops name the functions (`Op.low
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.linalg.lapack import (
     cholesky_by_lapack,
@@ -26,11 +26,15 @@ from accnp.compiler.library.linalg.small_matrices import (
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["cholesky", "det", "linear_solve", "lu", "triangular_solve"]
 
 
 def linear_solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `linear_solve`."""
     (a, b), (result,) = operands, results
@@ -38,7 +42,7 @@ def linear_solve(
 
 
 def triangular_solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `triangular_solve`."""
     (a, b), (result,) = operands, results
@@ -48,23 +52,19 @@ def triangular_solve(
     return kernel or triangular_by_lapack(a, b, result, *form, how, unit)
 
 
-def cholesky(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cholesky(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cholesky`."""
     (a,), (result,) = operands, results
     return cholesky_kernel(a, result) or cholesky_by_lapack(a, result)
 
 
-def lu(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
+def lu(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `lu`."""
     (a,) = operands
     return lu_kernel(a, results) or lu_by_lapack(a, results)
 
 
-def det(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def det(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `det`, or of `slogdet` if there are two results."""
     (a,) = operands
     return det_kernel(a, results) or det_by_lapack(a, results)

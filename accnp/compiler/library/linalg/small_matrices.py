@@ -12,12 +12,16 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, moved, place
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = [
     "Batch", "adjugate", "adjugate_tangent", "cholesky_kernel", "det_kernel", "lu_kernel",
@@ -196,9 +200,7 @@ def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
     return batch.own(size**3 // 100)
 
 
-def adjugate(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def adjugate(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `adjugate` (transposed cofactors), also valid for singular matrices.
 
     With complete pivoting P A Q = L U, adj(A) = det(P) det(Q) Q adj(U) inv(L) P. The last pivots of
@@ -246,7 +248,7 @@ def adjugate(
 
 
 def adjugate_tangent(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `adjugate_tangent`, also valid for singular matrices.
 
@@ -352,7 +354,7 @@ def _factorise(batch: Batch, n: str) -> None:
 
 
 def pivots_to_permutation(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `lu_pivots_to_permutation`."""
     pivots, count = operands[0], p["permutation_size"]

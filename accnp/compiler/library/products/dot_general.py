@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.sizes import CHAIN_BYTES, VECTOR_RUN
 from accnp.compiler.library.writing.arithmetic import multiply_add
@@ -25,6 +25,7 @@ from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.compiler.library.products.operand_copies import Copies
+    from accnp.ir.op_types import Params
 
 __all__ = ["dot_general"]
 
@@ -51,7 +52,7 @@ LAID_OUT = 8  # minimum number of rows for which the right operand is copied to 
 
 
 def dot_general(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel, or None if a matrix product has several unmerged contracted axes."""
     (a, b), (result,) = operands, results

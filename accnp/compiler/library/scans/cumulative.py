@@ -8,7 +8,7 @@ their positions, so that the bits are the same; `primitives/cumulative.py` defin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.cumulative import GROUP, cumulative_dtype, cumulative_group
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
@@ -195,36 +199,28 @@ def _logsumexp_kernel(x: Operand, axis: int, reverse: bool) -> OwnKernel | None:
 # --- the ops -------------------------------------------------------------------------------------
 
 
-def cumsum(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cumsum(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cumsum`."""
     return _cumulative_kernel(operands[0], p["axis"], p.get("reverse", False), "sum")
 
 
-def cumprod(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cumprod(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cumprod`."""
     return _cumulative_kernel(operands[0], p["axis"], p.get("reverse", False), "prod")
 
 
-def cummax(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cummax(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cummax`."""
     return _cumulative_kernel(operands[0], p["axis"], p.get("reverse", False), "max")
 
 
-def cummin(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def cummin(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `cummin`."""
     return _cumulative_kernel(operands[0], p["axis"], p.get("reverse", False), "min")
 
 
 def cumlogsumexp(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `cumlogsumexp`."""
     return _logsumexp_kernel(operands[0], p["axis"], p.get("reverse", False))

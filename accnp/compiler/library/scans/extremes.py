@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import BLOCK, CHUNK, Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
 
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
+
 __all__ = ["argmax", "argmin"]
 
 FEW_COLUMNS = 4  # minimum number of columns that are processed at once
@@ -26,16 +30,12 @@ DEEP, WIDE = 16, 256  # positions and lines of a tile in which short lines are t
 FEW_LINES = 8  # if there are fewer long lines, they are split into parts
 
 
-def argmax(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def argmax(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `argmax`."""
     return _arg_kernel(operands[0], results[0], p["axes"][0], True)
 
 
-def argmin(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def argmin(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `argmin`."""
     return _arg_kernel(operands[0], results[0], p["axes"][0], False)
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["searchsorted"]
 
@@ -193,7 +197,7 @@ def _count_tree_elements(n: int) -> int:
 
 
 def searchsorted(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `searchsorted`."""
     (a, v), (out,), side = operands, results, p["side"]

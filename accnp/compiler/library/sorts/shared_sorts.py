@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.sizes import LISTS
 from accnp.compiler.library.sorts.ordered_keys import FLOATS, largest_key, ordered_bits
@@ -25,6 +25,10 @@ from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["Keys", "Lines", "first_zero", "partition", "shared_sort", "sort_list", "write_signs"]
 
@@ -311,9 +315,7 @@ def shared_sort(keys: Keys, axis: int) -> OwnKernel:
     return _sort_in_steps(keys, axis, ranks, None)
 
 
-def partition(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def partition(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of a partition, or None for short lines."""
     (x,) = operands
     axis: int = p["axis"]

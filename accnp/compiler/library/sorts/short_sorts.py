@@ -9,7 +9,7 @@ of bits: -NaN < -inf, -0.0 < 0.0, NaN > inf.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from accnp.compiler.loops.stack_lengths import STACK_LENGTHS
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["sort_kernel", "top_k"]
 
@@ -155,9 +159,7 @@ class _Ranks:
         return f"bitcast_{code}({ordered_bits(code, rank)})"
 
 
-def top_k(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel | None:
+def top_k(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel | None:
     """Return the kernel of `top_k`: a sorted list of the largest elements, updated in one pass."""
     (x,) = operands
     axis: int = p["axis"]

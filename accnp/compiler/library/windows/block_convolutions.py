@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.windows.convolutions import Case, case_of
 from accnp.compiler.library.writing.arithmetic import multiply_add
@@ -19,6 +19,10 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.convolution import windows_of
 from accnp.primitives.windows import Window
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["convolution", "index", "moved", "seen"]
 
@@ -30,9 +34,7 @@ FEATURES, PLACES = 16, 64  # minimum numbers for which a thread block computes t
 LONG_SUM, BLOCKS, THREADS = 512, 264, 1 << 15
 
 
-def convolution(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `conv_general_dilated`.
 
     With many positions and features, a thread block computes 64 of each: for each tap, it loads 16

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accnp.compiler.library.windows.sweeps import Places, Sweep
 from accnp.compiler.library.writing.arithmetic import multiply_add
@@ -23,6 +23,10 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
 from accnp.primitives.convolution import ConvDimensionNumbers, windows_of
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
+
+if TYPE_CHECKING:
+    from accnp.ir.op_types import Params
+
 
 __all__ = ["Case", "case_of", "convolution_kernel"]
 
@@ -54,7 +58,7 @@ class Case(NamedTuple):
 
 
 def convolution(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+    operands: Sequence[Operand], results: Sequence[Aval], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of `conv_general_dilated`; that of halves computes in float32."""
 
@@ -69,7 +73,7 @@ def convolution(
 
 
 def convolution_kernel(
-    lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
+    lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: Params
 ) -> OwnKernel | None:
     """Return the kernel of a convolution."""
     case = case_of(lhs, rhs, result, windows, p)
@@ -89,9 +93,7 @@ def convolution_kernel(
     return _loops(code, case, real)
 
 
-def case_of(
-    lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
-) -> Case:
+def case_of(lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: Params) -> Case:
     """Return the sizes and strides of a convolution by axis."""
     dims: ConvDimensionNumbers = p["dimension_numbers"]
     fgc: int = p["feature_group_count"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +25,12 @@ from accnp.primitives.windows import Window, dilated_length
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from accnp.ir.op_types import Params
+
 __all__ = ["gather_extremes", "scatter_extremes", "window_max", "window_min", "window_sum"]
 
 
-def _make_sweep(
-    text: Text, windows: Sequence[Window], still: dict[str, Any], windowed: dict[str, Any]
-) -> Sweep:
+def _make_sweep(text: Text, windows: Sequence[Window], still: Params, windowed: Params) -> Sweep:
     """Create the loops from the names of arrays and their strides by axis."""
     real: list[Window] = []
     axes: list[Places] = []
@@ -218,23 +218,17 @@ def _scatter_kernel(
 # --- the ops -------------------------------------------------------------------------------------
 
 
-def window_sum(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def window_sum(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `reduce_window_sum`."""
     return _reduction_kernel(operands, results, p, "sum", 0)
 
 
-def window_max(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def window_max(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `reduce_window_max`."""
     return _reduction_kernel(operands, results, p, "max", smallest_value(results[0].dtype))
 
 
-def window_min(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def window_min(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `reduce_window_min`."""
     return _reduction_kernel(operands, results, p, "min", largest_value(results[0].dtype))
 
@@ -242,7 +236,7 @@ def window_min(
 def _reduction_kernel(
     operands: Sequence[Operand],
     results: Sequence[Aval],
-    p: dict[str, Any],
+    p: Params,
     reduction: str,
     identity: ArrayLike,
 ) -> OwnKernel:
@@ -250,17 +244,13 @@ def _reduction_kernel(
     return _window_kernel(x, y, windows_over(x.shape, p), reduction, identity)
 
 
-def gather_extremes(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def gather_extremes(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `select_and_gather_add`."""
     (t, x), (y,) = operands, results
     return _gather_kernel(t, x, y, windows_over(x.shape, p), p["select_prim"])
 
 
-def scatter_extremes(
-    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
-) -> OwnKernel:
+def scatter_extremes(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `select_and_scatter_add`."""
     (ct, x), (y,) = operands, results
     return _scatter_kernel(ct, x, y, windows_over(x.shape, p), p["select_prim"])
