@@ -983,21 +983,14 @@ def _users_frames(tb: TracebackType | None) -> TracebackType | None:
     return chain
 
 
-class Float0Operand(Exception):
-    """Raised and caught within the library: a function that moves elements got a NumPy array of
-    float0."""
+# Computes the result of a call that raised an error, from the error, the public function, the
+# function that it wraps, and the arguments. Returns NotImplemented if the error should be raised.
+Recovery = Callable[[Exception, Callable[..., Any], Callable[..., Any], tuple, dict[str, Any]], Any]
 
 
-# Computes the result of a call that raised a given error, from the public function, the function
-# that it wraps, and the arguments. Returns NotImplemented if the error should be raised.
-Recovery = Callable[[Callable[..., Any], Callable[..., Any], tuple, dict[str, Any]], Any]
-_recoveries: dict[type[BaseException], Recovery] = {}
-
-
-def recover_by(error: type[Exception], recovery: Recovery) -> None:
-    """Register a function that computes the results of public functions in place of an error of
-    exactly this class."""
-    _recoveries[error] = recovery
+def recover_with(public: Callable[..., Any], recovery: Recovery) -> None:
+    """Declare how a public function, made by `api_boundary`, computes results after an error."""
+    public.__dict__["_recoveries"] = (*public.__dict__.get("_recoveries", ()), recovery)
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
@@ -1009,9 +1002,8 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            recovery = _recoveries.get(type(error))
-            if recovery is not None:
-                result = recovery(wrapper, function, args, kwargs)
+            for recovery in wrapper.__dict__.get("_recoveries", ()):
+                result = recovery(error, wrapper, function, args, kwargs)
                 if result is not NotImplemented:
                     return result
             hide_frames(error)
@@ -1035,7 +1027,12 @@ def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
     duplicate.__annotations__ = inner.__annotations__
     duplicate.__module__, duplicate.__qualname__, duplicate.__doc__ = module, name, function.__doc__
     duplicate.__dict__.update(inner.__dict__)
-    return api_boundary(duplicate) if bounded else duplicate
+    if not bounded:
+        return duplicate
+    public = api_boundary(duplicate)
+    for recovery in function.__dict__.get("_recoveries", ()):
+        recover_with(public, recovery)
+    return public
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, scalar_node, to_shape
+from accnp.api.arguments.non_numeric import accepts_keys, moves_elements
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.array_type import Array, ArrayLike, ArraySequence, Shape, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
@@ -56,6 +57,7 @@ def _split_along_axis(x: Array, *, sizes: tuple[int, ...], axis: int) -> list[Ar
 split_p = composed("split", _split_along_axis, several=True)
 
 
+@moves_elements()
 @api_boundary
 def stack(operands: ArraySequence, axis: int = 0) -> Array:
     """Join arrays of one shape and dtype along a new axis.
@@ -98,6 +100,7 @@ def stack(operands: ArraySequence, axis: int = 0) -> Array:
     return stack_p.bind(*map(wrap, nodes), axis=at)
 
 
+@moves_elements()
 @api_boundary
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Split an array into its parts along an axis.
@@ -137,6 +140,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     return tuple(unstack_p.bind(wrap(node), axis=at))
 
 
+@moves_elements()
 @api_boundary
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat a whole array along each axis.
@@ -179,6 +183,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     return tile_p.bind(wrap(node), reps=times)
 
 
+@moves_elements()
 @api_boundary
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Split an array along an axis into parts of given sizes.
@@ -480,6 +485,7 @@ dtype_of.__name__ = dtype_of.__qualname__ = "dtype"
 empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shape, 0, dtype))
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
     """Make an array whose values do not matter.

@@ -22,6 +22,7 @@ from accnp.api.arguments.convert import (
     wrap,
 )
 from accnp.api.arguments.host_values import as_result
+from accnp.api.arguments.non_numeric import accepts_keys, moves_elements
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.array_type import Array, ArrayLike
@@ -181,7 +182,9 @@ bitwise_or = strict("bitwise_or", "or", "x, y", "[12, 7], [10, 2] -> [14,  7]")
 bitwise_xor = strict("bitwise_xor", "xor", "x, y", "[12, 7], [10, 2] -> [6, 5]")
 complex = strict("complex", "complex", "x, y", "[1.0, 3.0], [2.0, -1.0] -> [1.+2.j, 3.-1.j]")
 div = strict("div", "div", "x, y", "[7, -7], [2, 2] -> [ 3, -3]")
-eq = strict("eq", "eq", "x, y", "[1, 2, 3], [2, 2, 2] -> [False,  True, False]")
+eq = accepts_keys("equal_keys")(
+    strict("eq", "eq", "x, y", "[1, 2, 3], [2, 2, 2] -> [False,  True, False]")
+)
 ge = strict("ge", "ge", "x, y", "[1, 2, 3], [2, 2, 2] -> [False,  True,  True]")
 gt = strict("gt", "gt", "x, y", "[1, 2, 3], [2, 2, 2] -> [False, False,  True]")
 igamma = strict("igamma", "igamma", "a, x", "[1.0, 2.0], [1.0, 2.0] -> [0.63212055, 0.59399414]")
@@ -244,7 +247,9 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 
 
 _mul = strict("mul", "mul", "x, y", "[1, 2], [3, 5] -> [ 3, 10]")
-ne = strict("ne", "ne", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]")
+ne = accepts_keys("unequal_keys")(
+    strict("ne", "ne", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]")
+)
 nextafter = strict("nextafter", "nextafter", "x1, x2", "[1.0], [2.0] -> [1.0000001]")
 polygamma = strict(
     "polygamma", "polygamma", "m, x", "[1.0, 2.0], [1.0, 1.0] -> [ 1.644934 , -2.4041138]"
@@ -309,6 +314,7 @@ betainc = strict(
 )
 
 
+@moves_elements("cases")
 @api_boundary
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Select elements from several arrays by index.
@@ -348,6 +354,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     return _select("lax.select_n", which, cases)
 
 
+@moves_elements("on_true", "on_false")
 @api_boundary
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Select elements from two arrays by a mask.
@@ -648,6 +655,7 @@ def conj(x: ArrayLike) -> Array:
     return wrap(o.conj(node))
 
 
+@accepts_keys("convert_keys")
 @api_boundary
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert the elements of an array to another dtype.

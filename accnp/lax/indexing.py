@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axes, as_axis, as_shape, concrete
 from accnp.api.mapping.vmap import vmap
 from accnp.array_type import Array, ArrayLike, ArraySequence, IndexMode, Shape
@@ -33,6 +34,7 @@ from accnp.primitives.kinds import INDEX, dtype_kind, full
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
+@moves_elements()
 @api_boundary
 def gather(
     operand: ArrayLike,
@@ -209,7 +211,9 @@ def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
     return scatter_
 
 
-scatter = _make_scatter("scatter", "Replace", "[2., 5., 4.]", "scatter_add, scatter_apply")
+scatter = moves_elements("operand", "updates")(
+    _make_scatter("scatter", "Replace", "[2., 5., 4.]", "scatter_add, scatter_apply")
+)
 scatter_add = _make_scatter("scatter_add", "Add to", "[2., 8., 4.]", "scatter_sub, scatter_mul")
 scatter_mul = _make_scatter("scatter_mul", "Multiply", "[ 2., 15.,  4.]", "scatter_add")
 scatter_min = _make_scatter("scatter_min", "Take minima with", "[2., 3., 4.]", "scatter_max")
@@ -377,6 +381,7 @@ def scatter_apply(
     return wrap(cast(out._node, x.aval.dtype, x.aval.weak_type))
 
 
+@moves_elements()
 @api_boundary
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """Take slices of an array at indices along several axes.

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, to_shape, wrap
+from accnp.api.arguments.non_numeric import accepts_keys, moves_elements
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.api.arguments.values import needs_dtype
 from accnp.array_type import (
@@ -38,6 +39,7 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
     return tuple([as_int(v, name, "each entry", "shape") for v in values])
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def full(
     shape: Shape,
@@ -96,6 +98,7 @@ def _one_number(x: Any, name: str) -> Any:
     return x
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def full_like(
     x: ArrayLike | SupportsShapeDtype,
@@ -239,6 +242,7 @@ def broadcasted_iota(
     return new_array(o.iota(dtype=new, shape=sizes, dimension=at), out_sharding)
 
 
+@moves_elements()
 @api_boundary
 def broadcast(
     operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
@@ -283,6 +287,7 @@ def broadcast(
     return wrap(record_sharded("lax.broadcast", out_sharding, record, x))
 
 
+@moves_elements()
 @api_boundary
 def broadcast_in_dim(
     operand: ArrayLike,
@@ -377,6 +382,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return wrap(to_shape(node, (*(1,) * (rank - node.aval.ndim), *node.aval.shape)))
 
 
+@moves_elements()
 @api_boundary
 def reshape(
     operand: ArrayLike,
@@ -432,6 +438,7 @@ def reshape(
     return wrap(record_sharded("lax.reshape", out_sharding, record, x))
 
 
+@moves_elements()
 @api_boundary
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the axes of an array.
@@ -470,6 +477,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     return wrap(o.transpose(x, permutation=order))
 
 
+@moves_elements()
 @api_boundary
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse an array along axes.
@@ -511,6 +519,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     return wrap(o.rev(x, dimensions=axes))
 
 
+@moves_elements()
 @api_boundary
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of length 1.
@@ -549,6 +558,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return wrap(o.squeeze(x, dimensions=axes) if axes else x)
 
 
+@moves_elements()
 @api_boundary
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert axes of length 1.
@@ -591,6 +601,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return wrap(broadcast_to(x, tuple(shape), old_axes))
 
 
+@moves_elements()
 @api_boundary
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merge adjacent axes into one.
@@ -639,6 +650,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 slice_object = slice
 
 
+@moves_elements()
 @api_boundary
 def slice(
     operand: ArrayLike,
@@ -686,6 +698,7 @@ def slice(
     return wrap(o.slice(x, start_indices=start, limit_indices=limit, strides=steps))
 
 
+@moves_elements()
 @api_boundary
 def slice_in_dim(
     operand: ArrayLike,
@@ -756,6 +769,7 @@ def slice_in_dim(
     )
 
 
+@moves_elements()
 @api_boundary
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Take one index along an axis.
@@ -814,6 +828,7 @@ def x_array(node: Node) -> Array:
     return wrap(node)
 
 
+@moves_elements()
 @api_boundary
 def concatenate(operands: ArraySequence, dimension: int) -> Array:
     """Join arrays of one dtype along an existing axis.
@@ -864,6 +879,7 @@ def concatenate(operands: ArraySequence, dimension: int) -> Array:
     return wrap(o.concatenate(*nodes, dimension=at))
 
 
+@moves_elements()
 @api_boundary
 def pad(
     operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]

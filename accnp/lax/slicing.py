@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.array_type import Array, ArrayLike, ArraySequence, Shape
 from accnp.errors import api_boundary
@@ -87,6 +88,7 @@ def _wrap_negative_start(index: Node, n: int, name: str) -> Node:
     return o.select_n(o.lt(index, like(index, 0)), index, o.add(index, like(index, n)))
 
 
+@moves_elements()
 @api_boundary
 def dynamic_slice(
     operand: ArrayLike,
@@ -140,6 +142,7 @@ def dynamic_slice(
     return wrap(o.dynamic_slice(x, *starts, slice_sizes=sizes))
 
 
+@moves_elements("operand", "update")
 @api_boundary
 def dynamic_update_slice(
     operand: ArrayLike,
@@ -200,6 +203,7 @@ def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
     return starts
 
 
+@moves_elements()
 @api_boundary
 def dynamic_slice_in_dim(
     operand: ArrayLike,
@@ -255,6 +259,7 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 
 
+@moves_elements()
 @api_boundary
 def dynamic_index_in_dim(
     operand: ArrayLike,
@@ -310,6 +315,7 @@ def dynamic_index_in_dim(
     return wrap(o.squeeze(out._node, dimensions=(as_axis(axis, out.ndim, name),)))
 
 
+@moves_elements("operand", "update")
 @api_boundary
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
@@ -364,6 +370,7 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices=way)
 
 
+@moves_elements("operand", "update")
 @api_boundary
 def dynamic_update_index_in_dim(
     operand: ArrayLike,

@@ -17,6 +17,7 @@ from accnp.api.arguments.convert import (
     wrap,
 )
 from accnp.api.arguments.internal_promotion import promotes_inside
+from accnp.api.arguments.non_numeric import accepts_keys
 from accnp.api.arguments.values import node_of
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
@@ -137,6 +138,7 @@ def allclose(
     return wrap(all_of(isclose(a, b, rtol, atol, equal_nan)._node))
 
 
+@accepts_keys("all_keys_equal")
 @api_boundary
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Test whether two arrays have the same shape and elements.

@@ -18,6 +18,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import accepts_keys
 from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.array_type import (
@@ -75,6 +76,7 @@ def _resolve_placement(device: DeviceLike, out_sharding: ShardingLike) -> Device
     return None if mesh is not None and mesh.empty else out_sharding
 
 
+@accepts_keys("stack_keys")
 @api_boundary
 def array(
     object: ArrayData,
@@ -150,6 +152,7 @@ def array(
     return new_array(x, device)  # a new handle, which survives donation of `object`
 
 
+@accepts_keys("stack_keys")
 @api_boundary
 def asarray(
     a: ArrayData,
@@ -220,6 +223,7 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
     return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, function)
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def zeros(
     shape: Shape,
@@ -261,6 +265,7 @@ def zeros(
     return new_array(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
+@accepts_keys("fill_keys_with_ones")
 @api_boundary
 def ones(
     shape: Shape,
@@ -302,6 +307,7 @@ def ones(
     return new_array(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def empty(
     shape: Shape,
@@ -351,6 +357,7 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node
     return to_shape(to_dtype(number_node(value, kind, function), kind), shape, function)
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def full(
     shape: Shape,
@@ -399,6 +406,7 @@ def full(
     return new_array(_fill(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def full_like(
     a: ArrayLike | SupportsShapeDtype,
@@ -485,6 +493,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
     return aval.shape, aval.dtype, aval.weak_type
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def zeros_like(
     a: ArrayLike | SupportsShapeDtype,
@@ -534,6 +543,7 @@ def zeros_like(
     return _fill_like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
+@accepts_keys("fill_keys_with_ones")
 @api_boundary
 def ones_like(
     a: ArrayLike | SupportsShapeDtype,
@@ -583,6 +593,7 @@ def ones_like(
     return _fill_like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
+@accepts_keys("fill_keys")
 @api_boundary
 def empty_like(
     prototype: ArrayLike | SupportsShapeDtype,

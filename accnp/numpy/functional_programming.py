@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.internal_promotion import promotes_inside
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arguments.values import check_callable
 from accnp.api.mapping.vmap import vmap
@@ -227,6 +228,7 @@ def piecewise(
     return one(chosen.reshape(-1), values.reshape(-1)).reshape(values.shape)
 
 
+@moves_elements("arr", "vals")
 @api_boundary
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """Store values where a mask is true, in a copy or in the array.

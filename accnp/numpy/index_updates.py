@@ -21,6 +21,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import accepts_keys
 from accnp.api.arguments.shapes import concrete
 from accnp.api.arguments.values import check_callable, node_of, number_node, to_dtype
 from accnp.array_type import Array, ArrayLike, IndexMode, ShardingLike, wrap
@@ -319,6 +320,7 @@ class AtIndex:
         known = ", ".join([m for m in dir(AtIndex) if m[0] != "_" and m not in self.__slots__])
         raise AttributeError(f"x.at[...] has no method {name!r}; use one of {known}")
 
+    @accepts_keys("get_at")
     @api_boundary
     def get(
         self,
@@ -395,6 +397,7 @@ class AtIndex:
 
         return wrap(record_sharded(f"x.at[...]: {how}", sharding, record, self.array._node))
 
+    @accepts_keys("set_at")
     @api_boundary
     def set(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements have new values.
@@ -698,6 +701,7 @@ class AtIndex:
         out = ufuncs.power(self.array, self._multiplication_factors(values, hints))
         return wrap(record_sharded("x.at[...].power", sharding, lambda x: x, out._node))
 
+    @accepts_keys("apply_at")
     @api_boundary
     def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:
         """Return a copy in which a function was applied to the indexed elements.

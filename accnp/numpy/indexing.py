@@ -20,6 +20,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import accepts_keys
 from accnp.api.arguments.values import node_of
 from accnp.array_type import Array, concrete_value, const_of, wrap
 from accnp.config import config
@@ -490,6 +491,7 @@ def _with_ints_as_arrays(whole: list[Entry], shape: tuple[int, ...]) -> list[Ent
     return selection
 
 
+@accepts_keys("get_item")
 @api_boundary
 def getitem(x: Array, key: Any) -> Array:
     """Return x[key], for all of NumPy's indexing."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis, as_static
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.array_type import Array, ArrayLike, is_traced, wrap
@@ -61,6 +62,7 @@ def _nonnegative_positions(places: Node, n: int) -> Node:
     return o.clamp(zero, places, size)
 
 
+@moves_elements()
 @api_boundary
 def delete(
     arr: ArrayLike,
@@ -150,6 +152,7 @@ def delete(
     return wrap(gather_axis(x, node_of(remaining, np.int32), d))
 
 
+@moves_elements("arr", "values")
 @api_boundary
 def insert(
     arr: ArrayLike,

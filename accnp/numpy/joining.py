@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import (
     as_axis,
     as_int,
@@ -70,6 +71,7 @@ def _join(nodes: list[Node], axis: int) -> Node:
     return nodes[0] if len(nodes) == 1 else o.concatenate(*nodes, dimension=axis)
 
 
+@moves_elements()
 @api_boundary
 def concatenate(
     arrays: ArraySequence, axis: int | None = 0, dtype: DTypeLike | None = None
@@ -124,6 +126,7 @@ def concatenate(
     return wrap(_join(nodes, as_axis(axis, rank, name)))
 
 
+@moves_elements()
 @api_boundary
 def concat(arrays: ArraySequence, /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis, as the array API standard defines it.
@@ -157,6 +160,7 @@ def concat(arrays: ArraySequence, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
+@moves_elements()
 @api_boundary
 def stack(
     arrays: ArraySequence, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
@@ -213,6 +217,7 @@ def stack(
     return wrap(_join([expand_node(x, (at,)) for x in nodes], at))
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("x", limit=64)
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -279,6 +284,7 @@ def _stack(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) ->
     return concatenate([wrap(x) for x in nodes], axis)
 
 
+@moves_elements()
 @api_boundary
 def hstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays horizontally: along axis 1, or axis 0 for vectors.
@@ -314,6 +320,7 @@ def hstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     return concatenate([wrap(x) for x in nodes], 0 if nodes[0].aval.ndim == 1 else 1)
 
 
+@moves_elements()
 @api_boundary
 def vstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays vertically: along axis 0, vectors as rows.
@@ -348,6 +355,7 @@ def vstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     return _stack(tup, "jnp.vstack", row, 0, dtype)
 
 
+@moves_elements()
 @api_boundary
 def dstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays in depth: along axis 2.
@@ -382,6 +390,7 @@ def dstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     return _stack(tup, "jnp.dstack", cube, 2, dtype)
 
 
+@moves_elements()
 @api_boundary
 def column_stack(tup: ArraySequence) -> Array:
     """Join arrays along axis 1, vectors as columns.
@@ -418,6 +427,7 @@ def column_stack(tup: ArraySequence) -> Array:
     return _stack(tup, "jnp.column_stack", column, 1)
 
 
+@moves_elements("arr", "values")
 @api_boundary
 @compiled_if_small("arr", "values")
 @shown(arrays=2)
@@ -464,6 +474,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
+@moves_elements()
 @api_boundary
 def block(arrays: ArrayData) -> Array:
     """Assemble an array from nested lists of blocks.
@@ -559,6 +570,7 @@ def _split_array(ary: Any, at: Any, axis: int, function: str, even: bool) -> lis
     return [wrap(cut(x, d, a, b)) for a, b in pairs]
 
 
+@moves_elements()
 @api_boundary
 def split(
     ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex], axis: int = 0
@@ -600,6 +612,7 @@ def split(
     return _split_array(ary, indices_or_sections, axis, "jnp.split", True)
 
 
+@moves_elements()
 @api_boundary
 def array_split(
     ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex], axis: int = 0
@@ -644,6 +657,7 @@ def array_split(
     return _split_array(ary, indices_or_sections, axis, "jnp.array_split", False)
 
 
+@moves_elements()
 @api_boundary
 def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array vertically, along axis 0.
@@ -676,6 +690,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
     return _split_array(ary, indices_or_sections, 0, "jnp.vsplit", True)
 
 
+@moves_elements()
 @api_boundary
 def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array horizontally: along axis 1, or axis 0 for vectors.
@@ -708,6 +723,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
     return _split_array(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
 
 
+@moves_elements()
 @api_boundary
 def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array in depth, along axis 2.
@@ -744,6 +760,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
 # --- repeating -----------------------------------------------------------------------------------
 
 
+@moves_elements()
 @api_boundary
 def tile(A: ArrayLike, reps: Shape) -> Array:
     """Repeat a whole array along each axis.
@@ -788,6 +805,7 @@ def tile(A: ArrayLike, reps: Shape) -> Array:
     return wrap(reshape_plain(x, tuple([t * n for t, n in zip(times, shape, strict=True)])))
 
 
+@moves_elements()
 @api_boundary
 @with_out_sharding
 def repeat(
@@ -888,6 +906,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
     return wrap(gather_axis(x, index, d))
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("a")
 def resize(a: ArrayLike, new_shape: Shape) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, as_nodes, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
+from accnp.api.arguments.non_numeric import accepts_keys, moves_elements, moves_float0
 from accnp.api.arguments.shapes import (
     AxesLike,
     as_axes,
@@ -32,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@moves_elements()
 @api_boundary
 def reshape(
     a: ArrayLike,
@@ -152,6 +154,7 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
     return o.reshape(x, new_sizes=shape, dimensions=None)
 
 
+@moves_elements()
 @api_boundary
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """Flatten an array into a vector.
@@ -200,6 +203,7 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
     return o.transpose(x, permutation=permutation)
 
 
+@moves_elements()
 @api_boundary
 def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Array:
     """Permute the axes of an array, by default in reverse order.
@@ -252,6 +256,7 @@ def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Arra
     return wrap(transpose_node(x, order))
 
 
+@moves_elements()
 @api_boundary
 def permute_dims(a: ArrayLike, /, axes: Sequence[SupportsIndex]) -> Array:
     """Permute the axes of an array, as the array API standard defines it.
@@ -292,6 +297,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[SupportsIndex]) -> Array:
     return transpose(a, axes)
 
 
+@moves_elements()
 @api_boundary
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Transpose matrices: swap the last two axes.
@@ -335,6 +341,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return swapaxes(x, -1, -2)
 
 
+@moves_elements()
 @api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Swap two axes of an array.
@@ -376,6 +383,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return wrap(transpose_node(x, tuple(order)))
 
 
+@moves_elements()
 @api_boundary
 def moveaxis(a: ArrayLike, source: AxesLike, destination: AxesLike) -> Array:
     """Move axes to new positions and keep the order of the others.
@@ -424,6 +432,7 @@ def moveaxis(a: ArrayLike, source: AxesLike, destination: AxesLike) -> Array:
     return wrap(transpose_node(x, tuple(order)))
 
 
+@moves_elements()
 @api_boundary
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis in front of another.
@@ -464,6 +473,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
 
+@moves_elements()
 @api_boundary
 def expand_dims(a: ArrayLike, axis: AxesLike) -> Array:
     """Insert axes of length 1.
@@ -513,6 +523,7 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
     return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=old_axes)
 
 
+@moves_elements()
 @api_boundary
 def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
     """Remove axes of length 1.
@@ -558,6 +569,7 @@ def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
     return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
 
 
+@moves_elements()
 @api_boundary
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Broadcast an array to a shape, without copying it.
@@ -605,6 +617,8 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
     return wrap(record_sharded(name, out_sharding, record, as_node(array, name)))
 
 
+@moves_float0
+@accepts_keys("broadcast_keys")
 @api_boundary
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays against each other.
@@ -680,6 +694,7 @@ def atleast_1d(ary: ArrayLike, /) -> Array: ...
 def atleast_1d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_1d(*arys: ArrayLike) -> Any: ...
+@moves_elements()
 @api_boundary
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Convert numbers to arrays with at least one axis.
@@ -719,6 +734,7 @@ def atleast_2d(ary: ArrayLike, /) -> Array: ...
 def atleast_2d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_2d(*arys: ArrayLike) -> Any: ...
+@moves_elements()
 @api_boundary
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Add leading axes until arrays have at least two.
@@ -774,6 +790,7 @@ def atleast_3d(ary: ArrayLike, /) -> Array: ...
 def atleast_3d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_3d(*arys: ArrayLike) -> Any: ...
+@moves_elements()
 @api_boundary
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until arrays have at least three.

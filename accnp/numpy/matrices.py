@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node, without_float0
+from accnp.api.arguments.non_numeric import accepts_keys, moves_elements
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
 from accnp.api.arguments.values import astype_node
 from accnp.api.jit.named_calls import shown
@@ -83,6 +84,7 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
     return wrap(o.select_n(mask, *((m, zero) if upper else (zero, m))))
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("m")
 @shown()
@@ -123,6 +125,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _triangle(m, k, False, "jnp.tril")
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("m")
 @shown()
@@ -162,6 +165,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return _triangle(m, k, True, "jnp.triu")
 
 
+@moves_elements()
 @api_boundary
 @shown()
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -233,6 +237,7 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
     )
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("v", limit=256)
 @shown("_diag")
@@ -289,6 +294,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return wrap(cast(out, x.aval.dtype, weak))
 
 
+@moves_elements()
 @api_boundary
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Make a matrix with the flattened input on a diagonal.
@@ -329,6 +335,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 # --- grids and index tables ----------------------------------------------------------------------
 
 
+@moves_elements("xi")
 @api_boundary
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
@@ -829,6 +836,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 # --- from elsewhere ------------------------------------------------------------------------------
 
 
+@moves_elements()
 @api_boundary
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return a copy of an array with a buffer of its own.
@@ -872,6 +880,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return wrap(o.copy(as_node(a, "jnp.copy")))
 
 
+@accepts_keys("convert_keys")
 @api_boundary
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike = None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axis, as_static
 from accnp.api.arguments.values import to_dtype
 from accnp.api.jit.named_calls import shown
@@ -71,6 +72,7 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
     return out
 
 
+@moves_elements("array")
 @api_boundary
 def pad(
     array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any

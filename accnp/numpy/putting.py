@@ -14,6 +14,7 @@ from accnp.api.arguments.convert import (
     cast,
     scalar_node,
 )
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
@@ -31,6 +32,7 @@ __all__ = ["fill_diagonal", "put", "put_along_axis"]
 _wrap = wrap  # fill_diagonal has a parameter named wrap
 
 
+@moves_elements("arr", "values")
 @api_boundary
 def put_along_axis(
     arr: ArrayLike,
@@ -114,6 +116,7 @@ def _with_values_along_axis(
     return wrap(reshape_plain(out, whole.aval.shape))
 
 
+@moves_elements("a", "v")
 @api_boundary
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
@@ -184,6 +187,7 @@ def put(
     return wrap(reshape_plain(out, x.aval.shape))
 
 
+@moves_elements("a", "val")
 @api_boundary
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, scalar_node
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis, as_int
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
@@ -21,6 +22,7 @@ from accnp.primitives.kinds import dtype_kind, dtype_of_indices
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
+@moves_elements()
 @api_boundary
 @shown("_flip")
 def flip(m: ArrayLike, axis: AxesLike | None = None) -> Array:
@@ -61,6 +63,7 @@ def flip(m: ArrayLike, axis: AxesLike | None = None) -> Array:
     return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
 
 
+@moves_elements()
 @api_boundary
 def fliplr(m: ArrayLike) -> Array:
     """Reverse the order of elements along axis 1 (left to right).
@@ -97,6 +100,7 @@ def fliplr(m: ArrayLike) -> Array:
     return flip(m, 1)
 
 
+@moves_elements()
 @api_boundary
 def flipud(m: ArrayLike) -> Array:
     """Reverse the order of elements along axis 0 (up to down).
@@ -132,6 +136,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(m, 0)
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("m")
 @shown()
@@ -185,6 +190,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(m, i, j), j)
 
 
+@moves_elements()
 @api_boundary
 @shown("_roll_static")
 def roll(

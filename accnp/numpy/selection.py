@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.array_type import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
@@ -30,6 +31,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Array: ...
+@moves_elements("x", "y")
 @api_boundary
 def where(
     condition: ArrayLike,

@@ -21,6 +21,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import check_callable, no_out
 from accnp.api.jit.named_calls import shown
@@ -62,6 +63,7 @@ __all__ = [
 METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("a", "indices", limit=512)
 @shown("_take", arrays=2)
@@ -189,6 +191,7 @@ def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, i
     return to_shape(x, shapes[0]), to_shape(index, shapes[1]), d
 
 
+@moves_elements()
 @api_boundary
 @compiled_if_small("arr", "indices")
 @shown(arrays=2)
@@ -505,6 +508,7 @@ def mask_indices(
     return nonzero(mask, size=size)
 
 
+@moves_elements()
 @api_boundary
 def compress(
     condition: ArrayLike,
@@ -589,6 +593,7 @@ def _require_concrete(x: Node, function: str) -> Node:
     return concrete_node(x, "count", f"{function} (without size=)")
 
 
+@moves_elements()
 @api_boundary
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
@@ -632,6 +637,7 @@ def extract(
     return _compress("jnp.extract", flat, arr, None, size, fill_value)
 
 
+@moves_elements("choicelist", "default")
 @api_boundary
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
@@ -687,6 +693,7 @@ def select(
     return wrap(out)
 
 
+@moves_elements("choices")
 @api_boundary
 def choose(a: ArrayLike, choices: ArraySequence, out: None = None, mode: str = "raise") -> Array:
     """Choose each element from the operand that an index names.

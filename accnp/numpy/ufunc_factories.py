@@ -16,7 +16,6 @@ import numpy as np
 from accnp import dtypes
 from accnp._native import operate, wrap
 from accnp.api.arguments.convert import (
-    apply_to_keys,
     as_nodes,
     broadcast_nodes,
     broadcast_shapes,
@@ -25,6 +24,7 @@ from accnp.api.arguments.convert import (
     promote,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import apply_to_keys
 from accnp.api.jit.named_calls import named as as_named
 from accnp.api.jit.small_calls import run_small
 from accnp.array_type import Array, ArrayLike
@@ -316,11 +316,13 @@ def make_binary(  # noqa: C901
     shown: str = "",
     parameters: str = "x1, x2, /",
     many: bool = False,
+    on_keys: str = "",
 ) -> BinaryOperation:
     """Make the public function of two operands, the operator, and the reflected operator.
 
     If `shown`, jaxprs contain them as calls. If they have `many` operations, small eager calls run
-    as one compiled program.
+    as one compiled program. `on_keys` names the function of `random/key_functions.py` that computes
+    the result for random keys; without it, they are refused.
     """
     operation = BinaryOperation(name, as_rule(rule), prepare)
     if shown:
@@ -358,10 +360,8 @@ def make_binary(  # noqa: C901
             try:
                 return slow(x, y)
             except Exception as error:
-                if type(error) is KeyArrayError:
-                    result = apply_to_keys(name, slow, (x, y), {})
-                    if result is not NotImplemented:
-                        return result
+                if on_keys and type(error) is KeyArrayError:
+                    return apply_to_keys(on_keys, name, slow, (x, y), {})
                 hide_frames(error)
                 raise
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
 import numpy as np
 
 from accnp._native import Ufunc
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.config import config
 from accnp import dtypes
 from accnp.api.arguments.shapes import AxesLike, as_int
@@ -149,7 +150,7 @@ def binary(
 @overload
 def binary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
-    parameters: str = "x1, x2, /", many: bool = False,
+    parameters: str = "x1, x2, /", many: bool = False, on_keys: str = "",
 ) -> Callable[[ArrayLike, ArrayLike], Array]: ...  # fmt: skip
 def binary(
     name: str,
@@ -159,10 +160,16 @@ def binary(
     shown: str = "",
     parameters: str = "x1, x2, /",
     many: bool = False,
+    on_keys: str = "",
 ) -> Any:
-    """Declare a function of two operands, which are promoted and broadcast against each other."""
+    """Declare a function of two operands, which are promoted and broadcast against each other.
+
+    `on_keys` is the name of a function for random keys, as in `make_binary`.
+    """
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
-    BINARY[name] = operation = make_binary(name, rule, prepare, doc, shown, parameters, many)
+    BINARY[name] = operation = make_binary(
+        name, rule, prepare, doc, shown, parameters, many, on_keys
+    )
     if name in get_args(UfuncName):
         operation.function = Ufunc(operation.function)
     return operation.function
@@ -337,10 +344,11 @@ conjugate = alias(conj, "conjugate", "accnp.numpy")
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
 equal = binary(
-    "equal", "eq", promote, "[1, 2, 3], [2, 2, 2] -> [False,  True, False]", parameters="x, y, /")
+    "equal", "eq", promote, "[1, 2, 3], [2, 2, 2] -> [False,  True, False]", parameters="x, y, /",
+    on_keys="equal_keys")
 not_equal = binary(
     "not_equal", "ne", promote, "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]",
-    parameters="x, y, /")
+    parameters="x, y, /", on_keys="unequal_keys")
 less = binary(
     "less", rules.compare("lt"), promote, "[1, 2, 3], [2, 2, 2] -> [ True, False, False]",
     parameters="x, y, /")
@@ -609,6 +617,7 @@ def clip(
     return out
 
 
+@moves_elements("x", "y")
 @api_boundary
 @shown("_where", arrays=3)
 def where(condition: Any, x: Any, y: Any) -> Array:

@@ -23,6 +23,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
@@ -472,6 +473,7 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
     return x
 
 
+@moves_elements("x")
 @api_boundary
 @compiled_if_small("key", "x", or_counts="x")
 @with_out_sharding
@@ -538,6 +540,7 @@ def permutation(
     return wrap(gather_axis(node, shuffle_node(words, index, 0), d))
 
 
+@moves_elements("a")
 @api_boundary
 @compiled_if_small("key", "a", "p", or_counts="a")
 def choice(

@@ -1,8 +1,9 @@
 """Functions of arrays applied to typed PRNG keys.
 
-`api_boundary` calls `apply_to_keys` when a function of arrays gets keys. Functions that only move
+`api_boundary` calls them when a public function gets keys that declares, with `moves_elements` or
+`accepts_keys` of `api/arguments/non_numeric.py`, that it accepts some. Functions that only move
 elements are applied to each word of the keys separately, so that axes, shapes and indices have the
-same meaning as for arrays. For functions that do not accept keys, the result is NotImplemented.
+same meaning as for arrays.
 """
 
 from __future__ import annotations
@@ -29,53 +30,13 @@ from accnp.numpy.joining import stack
 from accnp.numpy.manipulation import broadcast_to
 from accnp.pytree import tree_flatten, tree_leaves, tree_unflatten
 
-__all__ = ["apply_to_keys"]
+__all__ = [
+    "all_keys_equal", "apply_at", "apply_to_words", "broadcast_keys", "convert_keys",
+    "equal_keys", "fill_keys", "fill_keys_with_ones", "get_at", "get_item", "set_at", "stack_keys",
+    "unequal_keys",
+]  # fmt: skip
 
 Function = Callable[..., Any]
-
-# Functions that move elements, and the parameters that hold them (by default the first one).
-# Functions of the same name in `numpy` and `lax` have the same parameters here, or one each.
-_FIRST = """
-    reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis
-    expand_dims squeeze broadcast_to split array_split hsplit vsplit dsplit unstack tile
-    repeat flip flipud fliplr rot90 roll take take_along_axis delete resize diag diagflat
-    diagonal tril triu copy atleast_1d atleast_2d atleast_3d stack concatenate concat vstack
-    hstack dstack column_stack block broadcast broadcast_in_dim rev slice slice_in_dim
-    index_in_dim index_take dynamic_slice dynamic_slice_in_dim dynamic_index_in_dim gather
-    collapse
-"""
-_MOVES: dict[str, tuple[str, ...]] = {
-    **{name: () for name in _FIRST.split()},
-    "append": ("arr", "values"),
-    "choice": ("a",),
-    "choose": ("choices",),
-    "compress": ("a",),
-    "extract": ("arr",),
-    "dynamic_update_slice": ("operand", "update"),
-    "dynamic_update_slice_in_dim": ("operand", "update"),
-    "dynamic_update_index_in_dim": ("operand", "update"),
-    "fill_diagonal": ("a", "val"),
-    "insert": ("arr", "values"),
-    "meshgrid": ("xi",),
-    "pad": ("array",),
-    "permutation": ("x",),
-    "place": ("arr", "vals"),
-    "put": ("a", "v"),
-    "put_along_axis": ("arr", "values"),
-    "scatter": ("operand", "updates"),
-    "select": ("choicelist", "default", "on_true", "on_false"),
-    "select_n": ("cases",),
-    "where": ("x", "y"),
-}
-
-
-def apply_to_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Apply a function to keys; return NotImplemented if it does not accept keys."""
-    known = _OTHER.get(name)
-    if known is not None:
-        return known(name, function, args, kwargs)
-    names = _MOVES.get(name)
-    return NotImplemented if names is None else _apply_to_words(name, names, function, args, kwargs)
 
 
 def _not_combinable_error(function: str, what: str) -> KeyArrayError:
@@ -98,7 +59,7 @@ def _common_key_dtype(function: str, values: list[Any]) -> dtypes.ExtendedDType:
     return dtype
 
 
-def _apply_to_words(
+def apply_to_words(
     name: str, names: tuple[str, ...], function: Function, args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """Apply a function that moves elements to the words of keys, one word at a time."""
@@ -145,31 +106,35 @@ def _index_of_words(index: Any) -> Any:
     return (*parts, slice(None))
 
 
-def _getitem(_: str, __: Function, args: tuple, ___: dict[str, Any]) -> Any:
+def get_item(_: str, __: Function, args: tuple, ___: dict[str, Any]) -> Any:
+    """Return `keys[index]`."""
     x, index = args
     if not isinstance(x, PRNGKeyArray):
         return NotImplemented
     return PRNGKeyArray(getitem(x._base, _index_of_words(index)), x.dtype)
 
 
-def _at_get(_: str, __: Function, args: tuple, hints: dict[str, Any]) -> Any:
+def get_at(_: str, __: Function, args: tuple, hints: dict[str, Any]) -> Any:
+    """Return `keys.at[index].get()`."""
     (ref,) = args
     if not isinstance(ref.array, PRNGKeyArray):
         return NotImplemented
     return PRNGKeyArray(_words_at(ref).get(**hints), ref.array.dtype)
 
 
-def _at_set(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
+def set_at(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
+    """Return `keys.at[index].set(values)`."""
     ref, values = args
     dtype = _common_key_dtype(name, [ref.array, values])
     return PRNGKeyArray(_words_at(ref).set(values._base, **hints), dtype)
 
 
-def _at_apply(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
+def apply_at(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
+    """Return `keys.at[index].apply(function)`."""
     ref, change = args
     if not isinstance(ref.array, PRNGKeyArray):
         return NotImplemented
-    return _at_set(name, change, (ref, change(ref.array[ref.index])), hints)
+    return set_at(name, change, (ref, change(ref.array[ref.index])), hints)
 
 
 def _words_at(ref: Any) -> Any:
@@ -179,22 +144,27 @@ def _words_at(ref: Any) -> Any:
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def _equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
+def equal_keys(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
+    """Return which keys are equal, elementwise."""
     x, y = args
     _common_key_dtype(name, [x, y])
     check_ranks(name, [v.shape for v in (x, y) if v.shape])
-    same = _all_equal(x._base, y._base)
-    return same if name in ("equal", "eq") else ~same
+    return _all_equal(x._base, y._base)
 
 
-@broadcasts_inside
+def unequal_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Array:
+    """Return which keys differ, elementwise."""
+    return ~equal_keys(name, function, args, kwargs)
+
+
 @broadcasts_inside
 def _all_equal(x: Array, y: Array) -> Array:
     """Return whether all words of keys are equal; keys have a trailing axis of words."""
     return reductions.all(x == y, axis=-1)
 
 
-def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
+def all_keys_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
+    """Return whether two arrays of keys have the same shape and keys."""
     x, y = args[:2]
     _common_key_dtype(name, [x, y])
     return array_equal(x._base, y._base)
@@ -203,9 +173,10 @@ def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Arr
 # --- making ---------------------------------------------------------------------------------------
 
 
-def _array(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+def stack_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Make an array of keys from an array or from nested lists, as `array` does."""
     arguments = inspect.signature(function).bind(*args, **kwargs).arguments
-    keys = _stack_keys(name, next(iter(arguments.values())))
+    keys = _stack_nested(name, next(iter(arguments.values())))
     dtype = arguments.get("dtype")
     if dtype is not None and dtype is not keys.dtype:
         raise _not_combinable_error(name, f"keys of dtype {keys.dtype.name} for dtype {dtype}")
@@ -213,11 +184,11 @@ def _array(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -
     return keys.reshape((1,) * missing + keys.shape) if missing > 0 else keys
 
 
-def _stack_keys(name: str, x: Any) -> Any:
+def _stack_nested(name: str, x: Any) -> Any:
     """Stack nested lists of keys."""
     if not isinstance(x, list | tuple):
         return x
-    rows = [_stack_keys(name, v) for v in x]
+    rows = [_stack_nested(name, v) for v in x]
     _common_key_dtype(name, rows)
     if len({v.shape for v in rows}) > 1:
         raise IncompatibleShapesError(
@@ -226,7 +197,8 @@ def _stack_keys(name: str, x: Any) -> Any:
     return stack(rows)
 
 
-def _astype(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+def convert_keys(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Return keys unchanged if they have the dtype already; keys have no other conversion."""
     keys, *rest = args
     dtype = rest[0] if rest else kwargs.get("dtype", kwargs.get("new_dtype"))
     if not isinstance(keys, PRNGKeyArray) or dtype is not keys.dtype:
@@ -234,12 +206,22 @@ def _astype(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     return keys
 
 
-def _fill_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+def fill_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Return keys, all words of which are 0 or `fill_value`."""
+    return _fill(name, function, args, kwargs, 0)
+
+
+def fill_keys_with_ones(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Return keys, all words of which are 1."""
+    return _fill(name, function, args, kwargs, 1)
+
+
+def _fill(name: str, function: Function, args: tuple, kwargs: dict[str, Any], word: int) -> Any:
     arguments = inspect.signature(function).bind(*args, **kwargs).arguments
     like = next((arguments[n] for n in ("a", "x", "prototype") if n in arguments), None)
     shape: Any = arguments.get("shape")
     dtype = arguments.get("dtype")
-    value = arguments.get("fill_value", int(name.startswith("ones")))
+    value = arguments.get("fill_value", word)
     if like is not None:
         shape = like.shape if shape is None else shape
         dtype = like.dtype if dtype is None else dtype
@@ -255,24 +237,7 @@ def _fill_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any
     return PRNGKeyArray(words, dtype)
 
 
-def _broadcast_arrays(_: str, __: Function, args: tuple, ___: dict[str, Any]) -> list[Any]:
+def broadcast_keys(_: str, __: Function, args: tuple, ___: dict[str, Any]) -> list[Any]:
+    """Broadcast arrays, some of which are keys, against each other."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in args])
     return [broadcast_to(x, shape) for x in args]
-
-
-_OTHER: dict[str, Callable[[str, Function, tuple, dict[str, Any]], Any]] = {
-    "getitem": _getitem,
-    "AtIndex.get": _at_get,
-    "AtIndex.set": _at_set,
-    "AtIndex.apply": _at_apply,
-    **dict.fromkeys(("equal", "not_equal", "eq", "ne"), _equal),
-    **dict.fromkeys(("array", "asarray"), _array),
-    **dict.fromkeys(("astype", "convert_element_type"), _astype),
-    **{
-        like: _fill_keys
-        for name in ("zeros", "ones", "empty", "full")
-        for like in (name, f"{name}_like")
-    },
-    "broadcast_arrays": _broadcast_arrays,
-    "array_equal": _array_equal,
-}

@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp import dtypes, engine, pytree
 from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
+from accnp.api.arguments.non_numeric import moves_float0
 from accnp.api.arguments.values import node_of
 from accnp.array_type import Array, DeviceLike, local_node, wrap
 from accnp.errors import api_boundary
@@ -174,6 +175,7 @@ def put_tree(
     return structure.unflatten(out)
 
 
+@moves_float0
 @api_boundary
 def device_put(
     x: PyTree,

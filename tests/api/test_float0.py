@@ -153,6 +153,18 @@ STRUCTURAL_OPERATIONS: dict[str, Build] = {
     "pad": lambda m: m.numpy.pad(ZEROS, 1),
     "split": lambda m: m.numpy.split(ZEROS, 2)[1],
     "broadcast_arrays": lambda m: m.numpy.broadcast_arrays(ZEROS, ZEROS)[0],
+    "meshgrid": lambda m: m.numpy.meshgrid(ZEROS, ZEROS)[0],
+    "compress": lambda m: m.numpy.compress(np.array([True, False]), ZEROS),
+    "extract": lambda m: m.numpy.extract(np.array([True, False]), ZEROS),
+    "choose": lambda m: m.numpy.choose(np.array([0, 1]), [ZEROS, ZEROS]),
+    "put_along_axis": lambda m: m.numpy.put_along_axis(
+        ZEROS, np.array([0]), ZEROS[:1], 0, inplace=False
+    ),
+    "lax.collapse": lambda m: m.lax.collapse(ZEROS[None], 0),
+    "lax.dynamic_slice": lambda m: m.lax.dynamic_slice(ZEROS, (1,), (1,)),
+    "lax.dynamic_update_slice": lambda m: m.lax.dynamic_update_slice(ZEROS, ZEROS[:1], (1,)),
+    "lax.index_in_dim": lambda m: m.lax.index_in_dim(ZEROS, 1),
+    "lax.slice_in_dim": lambda m: m.lax.slice_in_dim(ZEROS, 0, 1),
     "cond": lambda m: m.lax.cond(True, lambda x: x, lambda x: x, ZEROS),
     "fori_loop": lambda m: m.lax.fori_loop(0, 3, lambda i, x: x, ZEROS),
     "checkpoint": lambda m: m.checkpoint(lambda x: x)(ZEROS),

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import accnp as jax
+import accnp.random.key_functions
 from accnp import numpy as jnp
+from accnp.api.arguments.non_numeric import KEY_HANDLERS
 from accnp.extend import linear_util as lu
 from accnp.interpreters import partial_eval as pe
 
@@ -45,6 +47,26 @@ def test_manipulation_functions_accept_key_arrays(keys):
     same(keys.at[1:3].set(keys[0]), of(words.at[1:3].set(words[0])))
     same(jax.jit(lambda k, i: k[i])(keys, 2), of(words[2]))
     same(jnp.zeros_like(keys), of(jnp.zeros_like(words)))
+
+
+def test_functions_for_keys_exist():
+    assert KEY_HANDLERS
+    assert set(accnp.random.key_functions.__all__) >= KEY_HANDLERS
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda k: jax.image.resize(k, (2,), "nearest"),
+        lambda k: jax.numpy.linalg.cond(k[None]),
+        lambda k: jnp.add(k, k),
+        lambda k: jax.nn.relu(k),
+    ],
+)
+def test_functions_that_do_not_declare_it_refuse_keys(keys, function):
+    """`jnp.resize` moves elements, and `image.resize` computes: they are told apart."""
+    with pytest.raises(jax.errors.KeyArrayError, match="random keys"):
+        function(keys)
 
 
 def test_keys_are_leaves_in_every_view_of_a_tree(keys):

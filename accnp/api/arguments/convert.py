@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.arguments.non_numeric import Float0Operand, returns_float0
 from accnp.array_type import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS, float0
 from accnp.errors import (
-    Float0Operand,
     IncompatibleShapesError,
     KeyArrayError,
     TypePromotionError,
-    recover_by,
     warn,
 )
 from accnp.forks import imported
@@ -31,7 +30,7 @@ from accnp.ir.trace import DEAD, state
 from accnp.runtime.buffer import is_pooled
 
 __all__ = [
-    "apply_to_keys", "as_node", "as_nodes", "broadcast_nodes", "cast", "cast_safely",
+    "as_node", "as_nodes", "broadcast_nodes", "cast", "cast_safely",
     "is_host_value", "promote", "promote_inexact", "to_shape", "without_float0", "wrap",
 ]  # fmt: skip
 
@@ -80,21 +79,6 @@ def _check_int(value: int, dtype: np.dtype) -> None:
             "wider dtype; pass it as an array of a dtype that holds it, or as a float"
         )
 
-
-# Functions that only move elements, by the name that they pass to `as_node`, without the module.
-# They accept arrays of float0.
-_MOVES = frozenset(
-    (
-        "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block",
-        "broadcast", "broadcast_arrays", "broadcast_in_dim", "broadcast_to", "column_stack",
-        "concatenate", "cond", "copy", "delete", "device_put", "diag", "dstack", "dsplit",
-        "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "insert",
-        "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape",
-        "rev", "roll", "rollaxis", "rot90", "select", "select_n", "slice", "split",
-        "squeeze", "stack", "swapaxes", "switch", "tile", "transpose", "tri", "tril",
-        "triu", "unstack", "vsplit", "vstack", "where",
-    )
-)  # fmt: skip
 
 # Types that users registered as array-like, with the function that converts a value to an array.
 canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
@@ -224,20 +208,16 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
             "only bool, integer, floating and complex dtypes are supported"
             f"{_FOREIGN.get(x.dtype.kind, '')}"
         )
-    if source_dtype == float0 and _has_numpy_result(name):
+    if (
+        source_dtype == float0
+        and not state.float0
+        and state.abstract is None
+        and returns_float0(name)
+    ):
         raise Float0Operand(name)
     if source_dtype is not dtype and source_dtype != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
     return const_of(x, copy=copy)
-
-
-def _has_numpy_result(name: str) -> bool:
-    """Return whether a function called with a host array of float0 returns a host array.
-
-    This holds for functions that only move elements, outside of traces; `float0_operands` then
-    computes the result.
-    """
-    return not state.float0 and state.abstract is None and name.rpartition(".")[2] in _MOVES
 
 
 def is_host_value(x: Any) -> bool:
@@ -439,39 +419,3 @@ def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 
 __all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]
-
-
-# --- random keys and float0, which few functions accept: their modules are loaded on first use ---
-
-_key_functions: list[Callable[..., Any]] = []  # one, set by `install_key_functions`
-
-
-def apply_to_keys(
-    name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-) -> Any:
-    """Call a function with random keys; return NotImplemented if it does not accept keys."""
-    return _key_functions[0](name, function, args, kwargs)
-
-
-def install_key_functions(apply: Callable[..., Any]) -> None:
-    """Set the function that calls functions of arrays with random keys."""
-    _key_functions[:] = [apply]
-
-
-def _recover_from_keys(
-    public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-) -> Any:
-    # The __module__ of functions that `exec` creates without a module name is None.
-    if not (getattr(public, "__module__", None) or "").startswith("accnp."):
-        return NotImplemented
-    return apply_to_keys(public.__qualname__, function, args, kwargs)
-
-
-def _recover_from_float0(
-    public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
-) -> Any:
-    return imported("accnp.api.arguments.float0_operands").call_with_float0(function, args, kwargs)
-
-
-recover_by(KeyArrayError, _recover_from_keys)
-recover_by(Float0Operand, _recover_from_float0)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, install_key_functions, wrap
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.non_numeric import install_key_functions
 from accnp.array_type import (
     Array,
     ArrayLike,
@@ -754,7 +755,7 @@ def install() -> None:
     for name, function in _UNARY.items():
         setattr(Array, f"__{name}__", function)
     for name, function in METHODS.items():
-        # Public functions keep their names, by which functions of random keys are looked up.
+        # Public functions of `accnp.numpy` that are methods, too, keep their names.
         private = function.__name__.startswith("_")
         setattr(Array, name, _set_name(function, name) if private else function)
     for name, function in PROPERTIES.items():
@@ -765,8 +766,8 @@ def install() -> None:
         setattr(Array, name, _NumpyOnly(name))
 
 
-def _apply_to_keys(*args: Any) -> Any:
-    return imported("accnp.random.key_functions").apply_to_keys(*args)
+def _key_functions() -> ModuleType:
+    return imported("accnp.random.key_functions")
 
 
 def _install_numpy_protocols() -> None:
@@ -774,7 +775,7 @@ def _install_numpy_protocols() -> None:
 
 
 install()
-install_key_functions(_apply_to_keys)
+install_key_functions(_key_functions)
 preparations["numpy_dispatch"] = _install_numpy_protocols
 if config.numpy_dispatch:  # enabled by the environment
     _install_numpy_protocols()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote
+from accnp.api.arguments.non_numeric import moves_float0
 from accnp.api.tracing.bodies import (
     as_leaves,
     check_branches,
@@ -60,6 +61,7 @@ def _operands(name: str, operands: tuple, operand: Any) -> tuple:
 # --- cond and switch ---
 
 
+@moves_float0
 @api_boundary
 def cond(
     pred: ArrayLike,
@@ -227,6 +229,7 @@ def _choose(
     return recorded.call(choice, leaves)
 
 
+@moves_float0
 @api_boundary
 def switch(
     index: ArrayLike,

@@ -21,6 +21,7 @@ from accnp.api.arguments.convert import (
     promote_inexact,
     to_shape,
 )
+from accnp.api.arguments.non_numeric import moves_elements
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small, run_small
 from accnp.array_type import Array, ArrayLike, wrap
@@ -225,6 +226,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return products.trace(x, offset, -2, -1, dtype)
 
 
+@moves_elements()
 @api_boundary
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Take the diagonals of matrices.
