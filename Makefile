@@ -8,14 +8,14 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo check check-tests test test-full test-fallback test-numba test-scipy test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint lint-changed bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo check check-tests test test-full test-fallback test-numba test-scipy test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint lint-changed names bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m demos
 
 # Three tiers. Before each commit (under a minute): lint, the types of the changed files, layers, some
-# programs from end to end, and every op once. The types of all files take several minutes.
+# programs from end to end, and every op once.
 CHECK_TESTS = tests/test_layers.py tests/test_annotations.py tests/test_tiny.py tests/test_every_op.py
 check:
 	$(MAKE) --no-print-directory -j2 lint-changed check-tests
@@ -152,6 +152,10 @@ test-asan: $(VENV)/.test
 		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
 		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_thread_pool.py \
 		tests/engine/test_pending_dispatch.py $(wildcard tests/api/jit/test_short_call*.py)
+
+# The table of public names and ops that are loaded on first use (accnp/public_names.py).
+names: $(VENV)/.test
+	$(BIN)/python -m tests.public_names
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_tiny.py

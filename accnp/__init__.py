@@ -44,6 +44,7 @@ from accnp.config import (
 )  # fmt: skip
 from accnp.dtypes.names import float0
 from accnp.module_getattr import install_getattr as _install_getattr
+from accnp.version import __version__ as __version__
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
@@ -97,7 +98,6 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.version import __version_info__ as __version_info__
     from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",

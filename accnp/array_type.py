@@ -21,7 +21,7 @@ from accnp import engine
 from accnp._native import ArrayBase, install_arrays, wrap
 from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
-from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
+from accnp.errors import UnexpectedTracerError, api_boundary, array_types, hide_frames
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, owning_trace, site_text, user_site
@@ -814,6 +814,9 @@ class Array(ArrayBase):
     def _devices(self) -> tuple[Any, ...]:
         devices = self._node.aval.devices
         return devices if devices is not None else (engine.device_of(self._node),)
+
+
+array_types.append(Array)
 
 
 def _gpu_exchange() -> Any:

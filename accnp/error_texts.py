@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from accnp import errors
 from accnp.forks import at_interrupt
 from accnp.public_names import HOMES
 
@@ -100,7 +101,7 @@ def _name_the_call(error: BaseException) -> None:
         if function is not None and (is_ours or bound[1] == _qualified_name(function)):
             error.args = (_argument_error_text(text, bound, name, function),)
         return
-    if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
+    if isinstance(error, errors.ConcretizationTypeError) and function is None:
         return
     text = _prefix_function_name(text, name, function)
     if ";" not in text and "What to do" not in text:
@@ -245,11 +246,11 @@ def _codes() -> dict[int, Any]:
         code = getattr(value, "__code__", None)
         if code is not None and not name.startswith("_"):
             functions[id(code)] = None if functions.get(id(code), value) is not value else value
-    array = sys.modules["accnp.array_type"].Array
-    for value in list(vars(array).values()):
-        code = getattr(value, "__code__", None)
-        if code is not None and id(code) not in functions:
-            functions[id(code)] = value if value.__name__ in _OPERATORS else None
+    for array_type in errors.array_types:
+        for value in list(vars(array_type).values()):
+            code = getattr(value, "__code__", None)
+            if code is not None and id(code) not in functions:
+                functions[id(code)] = value if value.__name__ in _OPERATORS else None
     return functions
 
 

@@ -983,6 +983,8 @@ def _users_frames(tb: TracebackType | None) -> TracebackType | None:
     return chain
 
 
+array_types: list[type] = []  # classes with operators that messages name; `array_type` adds its own
+
 # Computes the result of a call that raised an error, from the error, the public function, the
 # function that it wraps, and the arguments. Returns NotImplemented if the error should be raised.
 Recovery = Callable[[Exception, Callable[..., Any], Callable[..., Any], tuple, dict[str, Any]], Any]

@@ -11,10 +11,10 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from accnp import __version__
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime import device
 from accnp.runtime.device import Device, default_backend, devices, local_devices
+from accnp.version import __version__
 
 __all__ = ["__version__", "xla_bridge"]
 

@@ -21,6 +21,8 @@ from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]
 
+_names: dict[str, list[str]] = {}  # those of each public module
+
 
 def install_getattr(module: str, names: Iterable[str]) -> None:
     """Set `__getattr__` and `__dir__` of a public module.
@@ -28,7 +30,7 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
     Names without a value are looked up in `accnp/public_names.py`. `names` are those that `dir`
     lists, and that an AttributeError suggests if they are similar.
     """
-    names = sorted(names)
+    names = _names[module] = sorted(names)
     homes: dict[str, tuple[str, str]] = {}
 
     def get_attribute(name: str) -> Any:
@@ -104,7 +106,7 @@ class _TextWithSuggestions(str):
 
         module, name, names = self._name
         text = self[:]
-        if module == "accnp.numpy" and name in getattr(sys.modules.get("accnp"), "__all__", ()):
+        if module == "accnp.numpy" and name in _names.get("accnp", ()):
             return f"{text}; it is accnp.{name}"
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.7)
         return f"{text}; did you mean {' or '.join(map(repr, close))}?" if close else text

@@ -123,6 +123,15 @@ def named_files(text: str) -> Iterator[tuple[str, str]]:
         yield from (("" if name in folders else folder, name) for name in names)
 
 
+def test_make_targets_that_files_name_exist() -> None:
+    rules = re.findall(r"^([\w-][\w -]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    targets = {target for rule in rules for target in rule.split()}
+    places = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("accnp/**/*.py")]
+    for path in [*places, *ROOT.glob("tests/**/*.py")]:
+        named = re.findall(r"`make ([\w-]+)", path.read_text())
+        assert set(named) <= targets, path
+
+
 @pytest.mark.parametrize("page", ["architecture", *RECORDS])
 def test_files_that_pages_name_exist(page: str) -> None:
     package = ROOT / "accnp"

@@ -24,6 +24,7 @@ RANKS = {
     "api": 8,
     "__init__": 9, "as_jax": 9, "bench": 9, "__main__": 9,
 }  # fmt: skip
+TOP = {path.stem for path in PACKAGE.iterdir()}  # modules and folders of the package
 PUBLIC = 8  # other modules at the top are thin public namespaces
 # The layers within `compiler`: folders, and modules that are in no folder.
 COMPILER_LAYERS = (
@@ -42,6 +43,27 @@ COMPILER_LAYERS = (
     ("grid_kernels", "__main__"),
 )  # fmt: skip
 COMPILER_RANKS = {name: k for k, names in enumerate(COMPILER_LAYERS) for name in names}
+# Functions that load the module of a given name.
+LOADERS = ("imported", "load_module", "import_module", "__import__")
+# Files that compute the name of a module, and where it comes from.
+COMPUTED_NAMES = {
+    "module_getattr.py": "the generated table of public names",
+    "forks.py": "the functions that load modules",
+    "error_texts.py": "loaded modules of the generated table of public names",
+    "ir/op.py": "the generated table of ops",
+    "compiler/library/lowerings.py": "modules of this folder, by the declarations of ops",
+    "compiler/numba/user_cuda.py": "modules that a user's function names",
+    "api/arrays/methods.py": "a table of methods",
+    "api/arrays/numpy_protocols.py": "the public module that corresponds to one of NumPy",
+    "api/kernels/texts.py": "modules of Numba that have a function",
+    "as_jax/__init__.py": "itself",
+    "as_jax/finder.py": "the table of private modules of jax",
+    "devtools/explain/session.py": "a table of the functions that are observed",
+    "scipy/stats/declaration.py": "the module that it makes",
+    "scipy/stats/discrete.py": "the module that it makes",
+    "bench/gpu.py": "libraries to compare with",
+    "__init__.py": "modules that an interrupted import left",
+}
 # Where the packages for machine code may be imported; by name, too. Functions for Numba are
 # declared with `numba.extending.intrinsic`, which get llvmlite's builder.
 COMPILERS = {
@@ -92,20 +114,71 @@ def imported_modules(node, module):
         base = module.split(".")[: -node.level]
         return [".".join([*base, node.module] if node.module else base)]
     if node.module == "accnp":
-        # `from accnp import ir` names a module, not a value of __init__.
-        return [f"accnp.{alias.name}" for alias in node.names]
+        # `from accnp import ir` names a module; other names are values of __init__.
+        names = [alias.name for alias in node.names]
+        return [f"accnp.{name}" if name in TOP else "accnp" for name in names]
     return [str(node.module)]
 
 
-def loaded_by_name(tree):
-    """Return the modules that calls of `imported` and `import_module` name, with the
-    line of each."""
+def constants(tree):
+    """Return the strings that are assigned to names at the top of a module."""
+    return {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def text_of(node, known):
+    """Return the string that an expression stands for, or None if it is computed.
+
+    Of a formatted string, the part before the first value counts, if it names a package.
+    """
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.Name(name):
+            return known.get(name)
+        case ast.JoinedStr([ast.Constant(str(prefix)), *_]) if not prefix.startswith("accnp"):
+            return prefix.rstrip(".")
+    return None
+
+
+def named_modules(tree):
+    """Return the expressions that name a module to load or to look up, with the line of each."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            name = node.args[0].value
-            if function in ("imported", "import_module"):
-                yield node.lineno, str(name)
+        match node:
+            case ast.Call(func=ast.Name(function) | ast.Attribute(attr=function)):
+                values = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "name")]
+                if (function in LOADERS and values) or ast.unparse(node.func) == "sys.modules.get":
+                    yield node.lineno, values[0]
+            case ast.Subscript(value, index) if ast.unparse(value) == "sys.modules":
+                yield node.lineno, index
+
+
+def loaded_by_name(tree):
+    """Return the modules that are loaded or looked up by name, with the line of each."""
+    known = constants(tree)
+    for line, node in named_modules(tree):
+        text = text_of(node, known)
+        if text is not None:
+            yield line, text
+
+
+def computed_names(tree):
+    """Return the calls that load a module whose name is computed, and renamed loaders, with the
+    line of each."""
+    known = constants(tree)
+    for line, node in named_modules(tree):
+        if text_of(node, known) is None:
+            yield line, ast.unparse(node)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name in LOADERS and alias.asname:
+                    yield node.lineno, f"{alias.name} as {alias.asname}"
 
 
 def inside_functions(tree):
@@ -145,60 +218,74 @@ def may_import(top, path, root):
     return place.startswith(COMPILERS.get(top, ("",)))
 
 
-def problems(path, root):  # noqa: C901
-    """Return all violations in one file, as messages."""
+def statement_problems(node, path, root, in_function, only_types):
+    """Return the violations of an import statement. `in_function` says where it is, and
+    `only_types` that it never runs."""
     module = module_name(path, root)
     part = part_of(module)
-    source = path.read_text()
-    tree = ast.parse(source)
-    messages = []
+    for name in imported_modules(node, module):
+        top = name.split(".")[0]
+        target = part_of(name)
+        if top == "jax":
+            yield f"{name}: the package never imports jax"
+        elif top == "accnp":
+            if target == part and not only_types:
+                yield from (f"{name}: {text}" for text in compiler_problems(node, name, module))
+            is_installed = part == "_native" and only_types  # what higher layers install
+            if rank(target) > rank(part) and not is_installed:
+                yield f"{name}: upward, rank {rank(part)} to {rank(target)}"
+            if in_function:
+                yield f"{name}: own import inside a function"
+        elif not only_types and not may_import(top, path, root):
+            yield f"{name}: only {' and '.join(COMPILERS[top])} may import it"
+        elif top == "scipy" and not in_function and part != "compiler":
+            yield f"{name}: scipy at the top of a module"
+
+
+def compiler_problems(node, name, module):
+    """Return the violations of the layers of the compiler by an import statement."""
+    names = [name]
+    if name == "accnp.compiler":
+        names = [f"{name}.{alias.name}" for alias in node.names]
+    return filter(None, [compiler_violation(module, n) for n in names])
+
+
+def name_problems(name, path, root):
+    """Return the violations of loading a module by name."""
+    module = module_name(path, root)
+    ranks = rank(part_of(module)), rank(part_of(name))
+    if name.split(".")[0] != "accnp":
+        top = name.split(".")[0]
+        if not may_import(top, path, root):
+            yield f"{name}: only {' and '.join(COMPILERS[top])} may import it"
+    elif ranks[1] > ranks[0]:
+        yield f"{name}: upward by name, rank {ranks[0]} to {ranks[1]}"
+    elif violation := compiler_violation(module, name):
+        yield f"{name}: by name, {violation}"
+
+
+def problems(path, root):
+    """Return all violations in one file, as messages."""
+    tree = ast.parse(path.read_text())
     deferred = {id(node) for node in inside_functions(tree)}
-    type_checking_imports = {id(node) for node in type_checking_only(tree)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        for name in imported_modules(node, module):
-            top = name.split(".")[0]
-            where = f"line {node.lineno}: {name}"
-            if top == "accnp":
-                target = part_of(name)
-                if target == part:
-                    modules = (
-                        [name]
-                        if name != "accnp.compiler"
-                        else [f"{name}.{alias.name}" for alias in node.names]
-                    )
-                    violations = [compiler_violation(module, m) for m in modules]
-                    if any(violations) and id(node) not in type_checking_imports:
-                        messages.append(f"{where}: {', '.join(filter(None, violations))}")
-                elif part == "_native" and id(node) in type_checking_imports:
-                    pass  # types of what higher layers install
-                elif rank(target) > rank(part):
-                    messages.append(f"{where}: upward, rank {rank(part)} to {rank(target)}")
-                if id(node) in deferred:
-                    messages.append(f"{where}: own import inside a function")
-            elif top == "jax":
-                messages.append(f"{where}: the package never imports jax")
-            elif id(node) not in type_checking_imports and not may_import(top, path, root):
-                messages.append(f"{where}: only {' and '.join(COMPILERS[top])} may import it")
-            elif top == "scipy" and id(node) not in deferred and part != "compiler":
-                messages.append(f"{where}: scipy at the top of a module")
-    messages += [
-        f"line {line}: {name}: use forks.imported" for line, name in deferred_by_importlib(tree)
+    only_types = {id(node) for node in type_checking_only(tree)}
+    found = [
+        (node.lineno, text)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for text in statement_problems(
+            node, path, root, id(node) in deferred, id(node) in only_types
+        )
     ]
-    for line, name in loaded_by_name(tree):
-        if not name.startswith("accnp."):
-            top = name.split(".")[0]
-            if not may_import(top, path, root):
-                messages.append(
-                    f"line {line}: {name}: only {' and '.join(COMPILERS[top])} may import it"
-                )
-        elif rank(part_of(name)) > rank(part):
-            up = f"rank {rank(part)} to {rank(part_of(name))}"
-            messages.append(f"line {line}: {name}: upward by name, {up}")
-        elif violation := compiler_violation(module, name):
-            messages.append(f"line {line}: {name}: by name, {violation}")
-    return messages
+    found += [(line, f"{name}: use forks.imported") for line, name in deferred_by_importlib(tree)]
+    found += [
+        (line, text)
+        for line, name in loaded_by_name(tree)
+        for text in name_problems(name, path, root)
+    ]
+    if path.relative_to(root).as_posix() not in COMPUTED_NAMES:
+        found += [(line, f"computed name: {text}") for line, text in computed_names(tree)]
+    return [f"line {line}: {text}" for line, text in found]
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -331,6 +418,11 @@ def test_scalar_functions_import_only_allowed_packages():
     assert wrong == []
 
 
+def test_files_that_compute_names_are_listed():
+    for place in COMPUTED_NAMES:
+        assert list(computed_names(ast.parse((PACKAGE / place).read_text()))), place
+
+
 def test_every_part_of_the_compiler_has_a_layer():
     parts = {path.stem for path in (PACKAGE / "compiler").iterdir() if path.suffix == ".py"}
     parts |= {path.parent.name for path in (PACKAGE / "compiler").glob("*/__init__.py")}
@@ -367,6 +459,16 @@ def test_imports_are_found():
             'def f():\n    importlib.import_module("accnp.ir.node")',
             "use forks.imported",
         ),
+        ("errors.py", 'sys.modules["accnp.array_type"].Array', "upward by name, rank 0 to 7"),
+        ("errors.py", 'sys.modules.get("accnp.array_type")', "upward by name, rank 0 to 7"),
+        ("ir/node.py", 'imported(name="accnp.engine")', "upward by name, rank 1 to 6"),
+        ("ir/node.py", 'load_module("accnp.engine.plan")', "upward by name, rank 1 to 6"),
+        ("ir/node.py", '__import__("accnp.engine")', "upward by name, rank 1 to 6"),
+        ("ir/node.py", 'N = "accnp.engine"\nimported(N)', "upward by name, rank 1 to 6"),
+        ("ir/node.py", "imported(f'accnp.engine.{m}')", "computed name"),
+        ("ir/node.py", "imported(table['f'])", "computed name"),
+        ("ir/node.py", "from importlib import import_module as load", "computed name"),
+        ("lib.py", "from accnp import __version__", "upward, rank 8 to 9"),
         ("compiler/loops/ir.py", "from accnp.compiler.llvm import lower", "layer 1 to 3"),
         ("compiler/loops/ir.py", "from accnp.compiler import ptx", "layer 1 to 8"),
         ("compiler/llvm/x.py", 'imported("accnp.compiler.numba.source")', "layer 3 to 4"),

@@ -20,6 +20,7 @@ from accnp.errors import alias, api_boundary
 from accnp.runtime import device
 from accnp.runtime.buffer import Buffer, pool_stats, trim
 from accnp.runtime.device import devices
+from accnp.version import __version__
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -287,11 +288,10 @@ def print_environment_info(return_string: bool = False) -> str | None:
     """
     import platform
 
-    version = sys.modules["accnp"].__version__
     text = "\n".join(
         [
-            f"jax:    {version} (accnp)",
-            f"jaxlib: {version} (accnp)",
+            f"jax:    {__version__} (accnp)",
+            f"jaxlib: {__version__} (accnp)",
             f"numpy:  {np.__version__}",
             f"python: {sys.version}",
             f"system: {platform.platform()}",

@@ -175,7 +175,10 @@ def triangular_solve(
     """Implement triangular_solve: small matrices as one batch, large ones one by one."""
     if not _has_lapack(a, b):
         return None
-    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
+    if _is_cupy(xp):
+        library = importlib.import_module("cupyx.scipy.linalg")
+    else:
+        library = importlib.import_module("scipy.linalg")
     m = a.conj() if conjugate_a else a
     # With the unknowns on the left, the transposed system has them on the right.
     right = b if left_side else b.swapaxes(-1, -2)
@@ -205,7 +208,10 @@ def lu(xp: ArrayLibrary, a: Array) -> Arrays | None:
     GPU thread takes longer for sequential exchanges."""
     if not _has_lapack(a):
         return None
-    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
+    if _is_cupy(xp):
+        library = importlib.import_module("cupyx.scipy.linalg")
+    else:
+        library = importlib.import_module("scipy.linalg")
     *outer, m, n = a.shape
     factors, pivots = xp.empty(a.shape, a.dtype), xp.empty((*outer, min(m, n)), np.int32)
     with warnings.catch_warnings():
