@@ -285,17 +285,11 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.experimental.sparse": "linalg",
         "accnp.experimental.sparse.base": "JAXSparse",
         "accnp.experimental.sparse.bcoo": (
-            "BCOO bcoo_extract bcoo_fromdense bcoo_reduce_sum bcoo_sort_indices "
-            "bcoo_sum_duplicates bcoo_todense bcoo_transpose"
-        ),
-        "accnp.experimental.sparse.bcoo_layouts": (
-            "CuSparseEfficiencyWarning SparseEfficiencyError SparseEfficiencyWarning "
-            "bcoo_broadcast_in_dim bcoo_dynamic_slice bcoo_gather bcoo_rev bcoo_update_layout "
-            "random_bcoo"
-        ),
-        "accnp.experimental.sparse.bcoo_products": (
-            "bcoo_concatenate bcoo_dot_general bcoo_multiply_dense bcoo_multiply_sparse "
-            "bcoo_reshape bcoo_slice bcoo_squeeze"
+            "BCOO CuSparseEfficiencyWarning SparseEfficiencyError SparseEfficiencyWarning "
+            "bcoo_broadcast_in_dim bcoo_concatenate bcoo_dot_general bcoo_dynamic_slice "
+            "bcoo_extract bcoo_fromdense bcoo_gather bcoo_multiply_dense bcoo_multiply_sparse "
+            "bcoo_reduce_sum bcoo_reshape bcoo_rev bcoo_slice bcoo_sort_indices bcoo_squeeze "
+            "bcoo_sum_duplicates bcoo_todense bcoo_transpose bcoo_update_layout random_bcoo"
         ),
         "accnp.experimental.sparse.bcsr": (
             "BCSR bcsr_broadcast_in_dim bcsr_concatenate bcsr_dot_general bcsr_extract "

@@ -1,7 +1,6 @@
 # isort: skip_file
 """`accnp.experimental.sparse`: sparse arrays."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
@@ -13,21 +12,15 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
         bcoo_dot_general_sampled,
     )
     from accnp.experimental.sparse.bcoo import (
-        BCOO, bcoo_extract, bcoo_fromdense, bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates,
-        bcoo_todense, bcoo_transpose,
-    )  # fmt: skip
-    from accnp.experimental.sparse.bcoo_layouts import (
-        CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning,
-        bcoo_broadcast_in_dim, bcoo_dynamic_slice, bcoo_gather, bcoo_rev, bcoo_update_layout,
-        random_bcoo,
+        BCOO, CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning,
+        bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_dot_general, bcoo_dynamic_slice, bcoo_extract,
+        bcoo_fromdense, bcoo_gather, bcoo_multiply_dense, bcoo_multiply_sparse, bcoo_reduce_sum,
+        bcoo_reshape, bcoo_rev, bcoo_slice, bcoo_sort_indices, bcoo_squeeze, bcoo_sum_duplicates,
+        bcoo_todense, bcoo_transpose, bcoo_update_layout, random_bcoo,
     )  # fmt: skip
     from accnp.experimental.sparse.matrices import (
         COO, CSC, CSR, coo_fromdense, coo_matmat, coo_matvec, coo_todense, csr_fromdense,
         csr_matmat, csr_matvec, csr_todense,
-    )  # fmt: skip
-    from accnp.experimental.sparse.bcoo_products import (
-        bcoo_concatenate, bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse, bcoo_reshape,
-        bcoo_slice, bcoo_squeeze,
     )  # fmt: skip
     from accnp.experimental.sparse.bcsr import (
         BCSR, bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general, bcsr_extract,
@@ -54,7 +47,3 @@ __all__ = [
 ]  # fmt: skip
 
 _install_getattr(__name__, __all__)
-
-# Adds the operators and methods of BCOO that are defined beside the class.
-import_module("accnp.experimental.sparse.bcoo_layouts")
-import_module("accnp.experimental.sparse.bcoo_products")

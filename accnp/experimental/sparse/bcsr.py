@@ -15,13 +15,15 @@ from accnp.errors import api_boundary
 from accnp.experimental.sparse.base import JAXSparse
 from accnp.experimental.sparse.bcoo import (
     BCOO,
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dot_general,
     bcoo_extract,
     bcoo_fromdense,
+    product,
     refuse_sharding,
     unbatched,
 )
-from accnp.experimental.sparse.bcoo_layouts import bcoo_broadcast_in_dim
-from accnp.experimental.sparse.bcoo_products import bcoo_concatenate, bcoo_dot_general, product
 from accnp.numpy.creation import arange, asarray, zeros
 from accnp.numpy.joining import stack
 from accnp.numpy.taking import searchsorted

@@ -13,8 +13,7 @@ import numpy as np
 from accnp.array_type import Array
 from accnp.errors import api_boundary
 from accnp.experimental.sparse.base import JAXSparse
-from accnp.experimental.sparse.bcoo import BCOO, bcoo_fromdense
-from accnp.experimental.sparse.bcoo_products import product
+from accnp.experimental.sparse.bcoo import BCOO, bcoo_fromdense, product
 from accnp.experimental.sparse.bcsr import BCSR
 from accnp.numpy.creation import asarray
 from accnp.numpy.joining import stack

@@ -21,18 +21,17 @@ from accnp.errors import api_boundary, not_one_of
 from accnp.experimental.sparse.base import JAXSparse
 from accnp.experimental.sparse.bcoo import (
     BCOO,
-    bcoo_reduce_sum,
-    bcoo_transpose,
-    once,
-)
-from accnp.experimental.sparse.bcoo_layouts import bcoo_broadcast_in_dim, bcoo_rev
-from accnp.experimental.sparse.bcoo_products import (
     added,
+    bcoo_broadcast_in_dim,
     bcoo_concatenate,
     bcoo_dot_general,
+    bcoo_reduce_sum,
     bcoo_reshape,
+    bcoo_rev,
     bcoo_slice,
     bcoo_squeeze,
+    bcoo_transpose,
+    once,
     product,
 )  # fmt: skip
 from accnp.experimental.sparse.bcsr import BCSR
