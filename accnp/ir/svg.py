@@ -1,7 +1,7 @@
 """SVG pictures of graphs: boxes, edges between them, and groups drawn as frames.
 
 `picture` lays out each group (a kernel) separately. It then assigns groups and single boxes to
-layers from top to bottom, adds way points where an edge crosses a layer, orders each layer by the
+layers from top to bottom, adds route points where an edge crosses a layer, orders each layer by the
 mean position of the neighbors, and draws the result. `devtools/inspect` calls it to show programs
 and plans.
 """
@@ -68,7 +68,7 @@ class Group:
 
 
 class _Item:
-    """An element of a layer: a group, a box, or (None) a way point of an edge."""
+    """An element of a layer: a group, a box, or (None) a route point of an edge."""
 
     def __init__(self, what: Group | Box | None, layer: int = 0) -> None:
         self.what = what
@@ -86,7 +86,7 @@ class _Item:
 
 
 Link = tuple[_Item, _Item]
-Way = list[_Item]
+Route = list[_Item]
 
 
 def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str = "") -> str:
@@ -95,10 +95,10 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
     groups = list(dict.fromkeys(b.group for b in boxes if b.group is not None))
     # Keys are (from, to); the path from a box to its group's frame has the key (box, group), and
     # the path from the frame to a box the key (group, box).
-    ways: dict[tuple[int, int], Way] = {}
+    routes: dict[tuple[int, int], Route] = {}
     for g in groups:
         g.boxes = [b for b in boxes if b.group is g]
-        _layout_group(g, edges, ways)
+        _layout_group(g, edges, routes)
     items: dict[int, _Item] = {}
     for b in boxes:
         whole = b.group if b.group is not None else b
@@ -112,11 +112,11 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
     every = list(items.values())
     links = [(items[a], items[b]) for a, b in outer]
     _assign_layers(every, links)
-    ways.update(zip(outer, _add_way_points(every, links), strict=True))
+    routes.update(zip(outer, _add_waypoints(every, links), strict=True))
     width, height = _position_rows(_sort_layers(every), TITLE + PAD, ROW * 1.4)
     for item in every:
         _copy_position(item, 2 * PAD)
-    return _draw(boxes, groups, edges, ways, width + 4 * PAD, height + PAD, title)
+    return _draw(boxes, groups, edges, routes, width + 4 * PAD, height + PAD, title)
 
 
 # --- layout ---
@@ -137,7 +137,7 @@ def _rank_vertices(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _layout_group(
-    g: Group, edges: Sequence[tuple[Box, Box]], ways: dict[tuple[int, int], Way]
+    g: Group, edges: Sequence[tuple[Box, Box]], routes: dict[tuple[int, int], Route]
 ) -> None:
     """Lay out the boxes of a group, with gates at the top and bottom for edges across its frame."""
     items = [_Item(b) for b in g.boxes]
@@ -165,10 +165,12 @@ def _layout_group(
                 keys.append((id(g), id(b)))
                 gates.append(gate)
     items += [x for x in gates if x is not None]
-    for key, gate, way, link in zip(keys, gates, _add_way_points(items, links), links, strict=True):
+    for key, gate, route, link in zip(
+        keys, gates, _add_waypoints(items, links), links, strict=True
+    ):
         front = [gate] if gate is not None and gate is link[0] else []
         back = [gate] if gate is not None and gate is link[1] else []
-        ways[key] = [*front, *way, *back]
+        routes[key] = [*front, *route, *back]
     g.items = items
     top = TITLE + PAD / 2
     width, height = _position_rows(_sort_layers(items), top, ROW * 0.7)
@@ -192,23 +194,23 @@ def _assign_layers(items: Sequence[_Item], links: Sequence[Link]) -> None:
             item.layer = max(0, firsts[id(item)] - 1)
 
 
-def _add_way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
-    """Add an item to each layer that a link crosses; return these way points for each link."""
+def _add_waypoints(items: list[_Item], links: Sequence[Link]) -> list[Route]:
+    """Add an item to each layer that a link crosses; return these route points for each link."""
     paths: list[list[_Item]] = []
     for a, b in links:
-        way: list[_Item] = []
+        route: list[_Item] = []
         last = a
         for layer in range(a.layer + 1, b.layer):
             point = _Item(None)
             point.layer = layer
             items.append(point)
-            way.append(point)
+            route.append(point)
             last.downs.append(point)
             point.ups.append(last)
             last = point
         last.downs.append(b)
         b.ups.append(last)
-        paths.append(way)
+        paths.append(route)
     return paths
 
 
@@ -303,7 +305,7 @@ def _draw(
     boxes: Sequence[Box],
     groups: Sequence[Group],
     edges: Sequence[tuple[Box, Box]],
-    ways: dict[tuple[int, int], Way],
+    routes: dict[tuple[int, int], Route],
     width: float,
     height: float,
     title: str,
@@ -338,25 +340,25 @@ def _draw(
             f"{escape(g.title)}</text>"
         )
     for a, b in edges:
-        out.append(_draw_edge(a, b, _find_path(a, b, ways)))
+        out.append(_draw_edge(a, b, _find_path(a, b, routes)))
     out += titles
     out += [_draw_box(b) for b in boxes]
     out.append("</svg>")
     return "\n".join(out)
 
 
-def _find_path(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
-    """Return all way points between two boxes: inside a's group, between groups, in b's group."""
+def _find_path(a: Box, b: Box, routes: dict[tuple[int, int], Route]) -> Route:
+    """Return all route points between two boxes: inside a's group, between groups, in b's group."""
     if a.group is not None and a.group is b.group:
-        return ways.get((id(a), id(b)), [])
-    leave = ways.get((id(a), id(a.group)), [])
-    enter = ways.get((id(b.group), id(b)), [])
-    return [*leave, *ways.get((id(a.group or a), id(b.group or b)), []), *enter]
+        return routes.get((id(a), id(b)), [])
+    leave = routes.get((id(a), id(a.group)), [])
+    enter = routes.get((id(b.group), id(b)), [])
+    return [*leave, *routes.get((id(a.group or a), id(b.group or b)), []), *enter]
 
 
-def _draw_edge(a: Box, b: Box, way: Sequence[_Item]) -> str:
+def _draw_edge(a: Box, b: Box, route: Sequence[_Item]) -> str:
     points = [(a.x + a.width / 2, a.y + a.height)]
-    for p in way:
+    for p in route:
         points += [(p.middle, p.y), (p.middle, p.y + p.height)]
     points.append((b.x + b.width / 2, b.y))
     text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"

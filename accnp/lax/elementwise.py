@@ -48,27 +48,27 @@ _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 if TYPE_CHECKING:
     from accnp.lax.enumerations import Accuracy
 
-    class OfOne(Protocol):
+    class UnaryFunction(Protocol):
         """A function of one operand."""
 
         def __call__(self, x: ArrayLike) -> Array: ...
 
-    class OfOneAccurate(Protocol):
+    class UnaryFunctionWithAccuracy(Protocol):
         """A function of one operand with an `accuracy` argument."""
 
         def __call__(self, x: ArrayLike, *, accuracy: Accuracy = None) -> Array: ...
 
-    class OfTwo(Protocol):
+    class BinaryFunction(Protocol):
         """A function of two operands."""
 
         def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
 
-    class OfGamma(Protocol):
+    class GammaFunction(Protocol):
         """An incomplete gamma function."""
 
         def __call__(self, a: ArrayLike, x: ArrayLike) -> Array: ...
 
-    class OfNamed(Protocol):
+    class FunctionOfNamedOperands(Protocol):
         """A function of operands with other names."""
 
         def __call__(self, *operands: ArrayLike, **named: ArrayLike) -> Array: ...
@@ -78,26 +78,26 @@ if TYPE_CHECKING:
 def strict(
     name: str, op: str, parameters: Literal["x"], example: str,
     recorder: Callable[..., Any] | None = None,
-) -> OfOne: ...  # fmt: skip
+) -> UnaryFunction: ...  # fmt: skip
 @overload
 def strict(
     name: str, op: str, parameters: Literal["x, y"], example: str,
     recorder: Callable[..., Any] | None = None,
-) -> OfTwo: ...  # fmt: skip
+) -> BinaryFunction: ...  # fmt: skip
 @overload
 def strict(
     name: str, op: str, parameters: Literal["a, x"], example: str,
     recorder: Callable[..., Any] | None = None,
-) -> OfGamma: ...  # fmt: skip
+) -> GammaFunction: ...  # fmt: skip
 @overload
 def strict(
     name: str, op: str, parameters: Literal["x1, x2", "m, x", "a, b, x"], example: str,
     recorder: Callable[..., Any] | None = None,
-) -> OfNamed: ...  # fmt: skip
+) -> FunctionOfNamedOperands: ...  # fmt: skip
 @overload
 def strict(
     name: str, op: str, parameters: str, example: str, recorder: Callable[..., Any] | None = None
-) -> OfOneAccurate: ...
+) -> UnaryFunctionWithAccuracy: ...
 def strict(
     name: str, op: str, parameters: str, example: str, recorder: Callable[..., Any] | None = None
 ) -> Any:

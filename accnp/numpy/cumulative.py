@@ -32,7 +32,7 @@ BYTE = np.dtype(np.uint8)
 
 if TYPE_CHECKING:  # types of the generated functions
 
-    class Running(Protocol):
+    class CumulativeFunction(Protocol):
         def __call__(
             self,
             a: ArrayLike,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # types of the generated functions
             out: None = None,
         ) -> Array: ...
 
-    class Total(Protocol):
+    class NanReduction(Protocol):
         def __call__(
             self,
             a: ArrayLike,
@@ -62,7 +62,9 @@ def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
-def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str) -> Running:
+def _make_cumulative(
+    name: str, op: str, unit: Any, skip_nan: bool, example: str
+) -> CumulativeFunction:
     def cumulative(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -238,7 +240,9 @@ def _replace_nan(a: Any, value: Any, name: str) -> Array:
     return wrap(x)
 
 
-def _make_nan_total(name: str, function: Any, neutral: int, what: str, example: str) -> Total:
+def _make_nan_total(
+    name: str, function: Any, neutral: int, what: str, example: str
+) -> NanReduction:
     @api_boundary
     @compiled_if_small("a", "initial", "where")
     @shown()
@@ -268,7 +272,7 @@ nanprod = _make_nan_total(
 )
 
 
-def _make_nan_extreme(name: str, function: Any, example: str) -> red.Extreme:
+def _make_nan_extreme(name: str, function: Any, example: str) -> red.ExtremeReduction:
     def extreme(
         a: ArrayLike,
         axis: Axis = None,
@@ -309,7 +313,7 @@ nanmax = _make_nan_extreme("nanmax", red.max, "[1.0, jnp.nan, 3.0] -> Array(3., 
 nanmin = _make_nan_extreme("nanmin", red.min, "[1.0, jnp.nan, 3.0] -> Array(1., dtype=float32)")
 
 
-def _make_nan_arg(name: str, example: str) -> red.Place:
+def _make_nan_arg(name: str, example: str) -> red.ArgReduction:
     inner = name[3:]
 
     def arg(

@@ -17,7 +17,7 @@ from accnp.ir.node import Node, record
 __all__ = ["replayed", "signature"]
 
 
-class Recipe(NamedTuple):
+class RecordedOps(NamedTuple):
     """Operations in order (op, parameters, positions of operands), and which one is the result."""
 
     start: list[Any]  # operands (None), literals, then results
@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
     result: int
 
 
-_recipes: BoundedCache[Any, Recipe] = BoundedCache("type_cache_size").register(
+_recipes: BoundedCache[Any, RecordedOps] = BoundedCache("type_cache_size").register(
     "index recipes", "what indexing expressions record"
 )
 
@@ -69,7 +69,7 @@ def replayed(key: Any, inputs: Sequence[Node], make: Callable[[Sequence[Node]], 
     return nodes[recipe.result]
 
 
-def _write_recipe(inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> Recipe:
+def _write_recipe(inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> RecordedOps:
     graph = build(lambda leaves: [make(leaves)], [x.aval for x in inputs])
     place = {id(x): i for i, x in enumerate(graph.inputs)}
     start: list[Any] = [None] * len(place)
@@ -83,4 +83,4 @@ def _write_recipe(inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]
     for node in order:
         steps.append((node.op, node.params, tuple([place[id(x)] for x in node.inputs])))
         place[id(node)] = len(start) + len(steps) - 1
-    return Recipe(start, steps, place[id(graph.outputs[0])])
+    return RecordedOps(start, steps, place[id(graph.outputs[0])])

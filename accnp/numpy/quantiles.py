@@ -309,7 +309,7 @@ if TYPE_CHECKING:
             weights: ArrayLike | None = None, out_sharding: ShardingLike = None,
         ) -> Array: ...  # fmt: skip
 
-    class Middle(Protocol):
+    class MedianFunction(Protocol):
         """The type of `median` and `nanmedian`."""
 
         def __call__(
@@ -365,7 +365,7 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
     return _make_public(function, name, "a", "q", "weights")
 
 
-def _make_median(name: str, skip: bool, doc: str) -> Middle:
+def _make_median(name: str, skip: bool, doc: str) -> MedianFunction:
     """Make `median` or `nanmedian`; `skip` ignores nan."""
 
     def function(

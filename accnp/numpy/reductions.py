@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # types of the generated functions
             promote_integers: bool = True,
         ) -> Array: ...
 
-    class Extreme(Protocol):
+    class ExtremeReduction(Protocol):
         def __call__(
             self,
             a: ArrayLike,
@@ -84,7 +84,7 @@ if TYPE_CHECKING:  # types of the generated functions
             where: ArrayLike | None = None,
         ) -> Array: ...
 
-    class Place(Protocol):
+    class ArgReduction(Protocol):
         def __call__(
             self,
             a: ArrayLike,
@@ -370,7 +370,7 @@ def extreme_value(dtype: np.dtype, name: str) -> Any:
     return -math.inf if name == "max" else math.inf
 
 
-def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
+def _make_extreme(name: str, texts: Texts, example: str) -> ExtremeReduction:
     """Make `max` or `min`."""
     pair = rules.maximum if name == "max" else rules.minimum
 
@@ -505,7 +505,7 @@ any = _make_logical(
 )  # fmt: skip
 
 
-def _make_arg(name: str, example: str) -> Place:
+def _make_arg(name: str, example: str) -> ArgReduction:
     """Make `argmax` or `argmin`."""
 
     @api_boundary

@@ -47,12 +47,12 @@ UfuncName = Literal[
 
 if TYPE_CHECKING:
 
-    class OfOne(Protocol):
+    class UnaryFunction(Protocol):
         """A function of one operand that can be passed by keyword."""
 
         def __call__(self, x: ArrayLike) -> Array: ...
 
-    class OfTwo(Protocol):
+    class BinaryFunction(Protocol):
         """A function of two operands that can be passed by keyword."""
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
@@ -74,12 +74,12 @@ if TYPE_CHECKING:
             inplace: bool = True,
         ) -> Array: ...  # fmt: skip
 
-    class UfuncOfOne(AnyUfunc, Protocol):
+    class UnaryUfunc(AnyUfunc, Protocol):
         """A ufunc of one operand."""
 
         def __call__(self, x: ArrayLike, /) -> Array: ...
 
-    class UfuncOfTwo(AnyUfunc, Protocol):
+    class BinaryUfunc(AnyUfunc, Protocol):
         """A ufunc of two operands."""
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array: ...
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
 @overload
 def unary(
     name: Literal["negative"], rule: Any, prepare: Any, example: str = "", shown: str = "",
-) -> UfuncOfOne: ...  # fmt: skip
+) -> UnaryUfunc: ...  # fmt: skip
 @overload
 def unary(
     name: Literal["frexp", "modf"], rule: Any, prepare: Any, example: str = "",
@@ -111,7 +111,7 @@ def unary(
 def unary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
     parameters: Literal["x"], many: bool = False,
-) -> OfOne: ...  # fmt: skip
+) -> UnaryFunction: ...  # fmt: skip
 @overload
 def unary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
@@ -136,7 +136,7 @@ def unary(
 @overload
 def binary(
     name: UfuncName, rule: Any, prepare: Any, example: str = "", shown: str = "",
-) -> UfuncOfTwo: ...  # fmt: skip
+) -> BinaryUfunc: ...  # fmt: skip
 @overload
 def binary(
     name: Literal["divmod"], rule: Any, prepare: Any, example: str = "",
@@ -146,7 +146,7 @@ def binary(
 def binary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
     parameters: Literal["x1, x2"], many: bool = False,
-) -> OfTwo: ...  # fmt: skip
+) -> BinaryFunction: ...  # fmt: skip
 @overload
 def binary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",

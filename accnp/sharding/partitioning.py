@@ -30,7 +30,13 @@ from accnp.sharding.process_shards import (
     wholes_in_shard_map,
 )
 from accnp.sharding.requested_shardings import requested
-from accnp.sharding.sharding_rules import Case, Entries, Way, way_of, whole_way
+from accnp.sharding.sharding_rules import (
+    Case,
+    Entries,
+    ShardedExecution,
+    execution_of,
+    unsharded_execution,
+)
 from accnp.transforms.varying import sort_axes
 
 __all__ = ["distribute"]
@@ -62,10 +68,10 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
     if over and (request := requested()) is not None:
         case.explicit, case.requested = False, request.entries
-    way = whole_way(case) if op.kind == "callback" else way_of(case)
+    execution = unsharded_execution(case) if op.kind == "callback" else execution_of(case)
     if not over:
-        return _result_placement(way, mesh, out)
-    return _on_shards(op, inputs, way, mesh, out)
+        return _result_placement(execution, mesh, out)
+    return _on_shards(op, inputs, execution, mesh, out)
 
 
 _INT8 = np.dtype(np.int8)
@@ -104,45 +110,48 @@ def _spec(entries: Entries, explicit: bool) -> PartitionSpec:
     return PartitionSpec(*parts)
 
 
-def _result_entries(way: Way) -> list[Entries]:
-    return [way.final] if way.final is not None else way.outs
+def _result_entries(execution: ShardedExecution) -> list[Entries]:
+    return [execution.final] if execution.final is not None else execution.outs
 
 
-def _result_placement(way: Way, mesh: Mesh, out: Any) -> Any:
+def _result_placement(execution: ShardedExecution, mesh: Mesh, out: Any) -> Any:
     devices = tuple(mesh.devices.flat)
     placements = [
-        ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _result_entries(way)
+        ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices)
+        for e in _result_entries(execution)
     ]
     return tuple(placements) if isinstance(out, tuple) else placements[0]
 
 
-def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any) -> Any:
+def _on_shards(
+    op: Op, inputs: tuple[Node, ...], execution: ShardedExecution, mesh: Mesh, out: Any
+) -> Any:
     def axes(entries: Entries) -> LocalEntries:
         return [tuple(map(mesh.axis_over_processes, e)) for e in entries]
 
     shards = []
-    for x, target in zip(inputs, way.ins, strict=True):
+    for x, target in zip(inputs, execution.ins, strict=True):
         if spans_processes(x.aval):
             own = entries_of(named_sharding(x.aval), x.aval.ndim)
             x = local_of(x)
         else:
             own = [()] * x.aval.ndim
         shards.append(moved(x, own, axes(target)))
-    every = {a for entries in way.ins for e in axes(entries) for a in e}
+    every = {a for entries in execution.ins for e in axes(entries) for a in e}
     meeting = []
-    for x, target in zip(shards, way.ins, strict=True):
+    for x, target in zip(shards, execution.ins, strict=True):
         missing = every - {a for e in axes(target) for a in e}
         if missing and x.op is not LITERAL:
             x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
-    y = record(op, tuple(meeting), way.params)
-    if way.combine:
-        y = _reduce_over_axes(y, way, tuple(map(mesh.axis_over_processes, way.over)))
+    y = record(op, tuple(meeting), execution.params)
+    if execution.combine:
+        y = _reduce_over_axes(y, execution, tuple(map(mesh.axis_over_processes, execution.over)))
     several = isinstance(out, tuple)
     wholes = []
     outputs, types = (items(y), out) if several else ([y], [out])
     for y, entries, result, aval in zip(
-        outputs, way.outs, _result_entries(way), types, strict=True
+        outputs, execution.outs, _result_entries(execution), types, strict=True
     ):
         if result is not entries:
             y = moved(y, axes(entries), axes(result))
@@ -151,18 +160,18 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     return together(wholes) if several else wholes[0]
 
 
-def _reduce_over_axes(y: Node, way: Way, axes: Any) -> Node:
+def _reduce_over_axes(y: Node, execution: ShardedExecution, axes: Any) -> Node:
     names = sort_axes(axes)
     dtype = y.aval.dtype
     if dtype.kind == "b":  # reductions of bools: the extremes of numbers
         y = o.convert_element_type(y, new_dtype=_INT8, weak_type=False)
-    if way.scatter is not None:
+    if execution.scatter is not None:
         y = o.reduce_scatter(
-            y, axis_name=names, axis_index_groups=None, scatter_dimension=way.scatter,
+            y, axis_name=names, axis_index_groups=None, scatter_dimension=execution.scatter,
             axis_size=names[0].size, tiled=True,
         )  # fmt: skip
     else:
-        y = getattr(o, way.combine)(y, axis_name=names, axis_index_groups=None)
+        y = getattr(o, execution.combine)(y, axis_name=names, axis_index_groups=None)
     if y.aval.dtype != dtype:
         y = o.convert_element_type(y, new_dtype=dtype, weak_type=False)
     return y

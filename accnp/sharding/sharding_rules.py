@@ -1,10 +1,10 @@
 """How the result of an operation is sharded: the rules of JAX's Explicit meshes.
 
 It takes an operation, the types of its operands, and the mesh axes that divide each dimension of
-these. It returns a `Way`: the required sharding of each operand, the resulting sharding of each
-result, the parameters for shards, and the collective that completes the result. On axes of type
-Explicit, ambiguity and messages that the program does not request are errors; on Auto axes,
-operands are moved.
+these. It returns a `ShardedExecution`: the required sharding of each operand, the resulting
+sharding of each result, the parameters for shards, and the collective that completes the result. On
+axes of type Explicit, ambiguity and messages that the program does not request are errors; on Auto
+axes, operands are moved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from accnp.errors import ShardingTypeError
 from accnp.ir.op import COMBINES, Op
 
-__all__ = ["Case", "Way", "way_of", "whole_way"]
+__all__ = ["Case", "ShardedExecution", "execution_of", "unsharded_execution"]
 
 Entry = tuple[Any, ...]
 Entries = list[Entry]
@@ -54,7 +54,7 @@ class Case:
 
 
 @dataclass
-class Way:
+class ShardedExecution:
     """How an operation runs on shards."""
 
     ins: list[Entries]
@@ -73,26 +73,26 @@ def _sharding_text(aval: Any, entries: Entries) -> str:
     return f"{aval.dtype.name}[{','.join(parts)}]"
 
 
-Rule = Callable[[Case], Way]
+Rule = Callable[[Case], ShardedExecution]
 _RULES: dict[str, Rule] = {}  # by `Op.sharding`
 
 
-def way_of(case: Case) -> Way:
+def execution_of(case: Case) -> ShardedExecution:
     """How an operation on sharded operands runs."""
     rule = _RULES.get(case.op.sharding) or _KINDS.get(case.op.kind)
     if rule is None:
         if not any([entry for entries in case.entries for entry in entries]):
-            return whole_way(case)  # nothing is cut
+            return unsharded_execution(case)  # nothing is cut
         case.refuse("there is no rule for how its result is sharded")
-        return whole_way(case)
+        return unsharded_execution(case)
     return rule(case)
 
 
-def whole_way(case: Case) -> Way:
-    """Return the way in which every device has the whole of every operand."""
+def unsharded_execution(case: Case) -> ShardedExecution:
+    """Return the execution in which every device has the whole of every operand."""
     outs = case.out if isinstance(case.out, tuple) else (case.out,)
     ins: list[Entries] = [[()] * a.ndim for a in case.avals]
-    return Way(ins, [[()] * a.ndim for a in outs], case.params)
+    return ShardedExecution(ins, [[()] * a.ndim for a in outs], case.params)
 
 
 def _rule(name: str) -> Callable[[Rule], Rule]:
@@ -143,15 +143,15 @@ def _entries_before_broadcast(
     return [e if n == m else () for e, n, m in zip(entries, a.shape, shape, strict=True)]
 
 
-def _map(case: Case) -> Way:
+def _map(case: Case) -> ShardedExecution:
     shape = case.out.shape
     every = range(len(case.avals))
     entries = _merge_operand_entries(case, shape, every)
     ins = [_entries_before_broadcast(case, i, entries, shape) for i in every]
-    return Way(ins, [entries], case.params)
+    return ShardedExecution(ins, [entries], case.params)
 
 
-def _reduce(case: Case) -> Way:
+def _reduce(case: Case) -> ShardedExecution:
     (own,) = case.entries
     axes = case.params["axes"]
     over = tuple([n for d in axes for n in own[d]])
@@ -164,14 +164,14 @@ def _reduce(case: Case) -> Way:
     if over and not collective:  # products
         own = [() if d in axes else e for d, e in enumerate(own)]
         over = ()
-    return Way([own], [remaining], case.params, collective if over else "", over)
+    return ShardedExecution([own], [remaining], case.params, collective if over else "", over)
 
 
 _KINDS: dict[str, Rule] = {"map": _map, "reduce": _reduce}
 
 
 @_rule("broadcast")
-def _broadcast(case: Case) -> Way:
+def _broadcast(case: Case) -> ShardedExecution:
     (own,), (a,) = case.entries, case.avals
     shape, dims = case.params["shape"], case.params["broadcast_dimensions"]
     out: Entries = [()] * len(shape)
@@ -179,25 +179,25 @@ def _broadcast(case: Case) -> Way:
         if a.shape[d] == shape[target]:
             out[target] = own[d]
     ins = [out[t] if a.shape[d] == shape[t] else () for d, t in enumerate(dims)]
-    return Way([ins], [out], {**case.params, "shape": case.shard(shape, out)})
+    return ShardedExecution([ins], [out], {**case.params, "shape": case.shard(shape, out)})
 
 
 @_rule("transpose")
-def _transpose(case: Case) -> Way:
+def _transpose(case: Case) -> ShardedExecution:
     (own,) = case.entries
-    return Way([own], [[own[d] for d in case.params["permutation"]]], case.params)
+    return ShardedExecution([own], [[own[d] for d in case.params["permutation"]]], case.params)
 
 
 @_rule("squeeze")
-def _squeeze(case: Case) -> Way:
+def _squeeze(case: Case) -> ShardedExecution:
     (own,) = case.entries
     gone = case.params["dimensions"]
     own = [() if d in gone else e for d, e in enumerate(own)]
-    return Way([own], [[e for d, e in enumerate(own) if d not in gone]], case.params)
+    return ShardedExecution([own], [[e for d, e in enumerate(own) if d not in gone]], case.params)
 
 
 @_rule("reshape")
-def _reshape(case: Case) -> Way:
+def _reshape(case: Case) -> ShardedExecution:
     (own,), (a,) = case.entries, case.avals
     new = tuple(case.params["new_sizes"])
     ins, out = list(own), [()] * len(new)
@@ -205,7 +205,9 @@ def _reshape(case: Case) -> Way:
     for olds, news in _groups(a.shape, new):
         _reshape_group(case, olds, news, ins, out, final)
     moved = final if final != out else None
-    return Way([ins], [out], {**case.params, "new_sizes": case.shard(new, out)}, final=moved)
+    return ShardedExecution(
+        [ins], [out], {**case.params, "new_sizes": case.shard(new, out)}, final=moved
+    )
 
 
 def _reshape_group(
@@ -259,7 +261,7 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
 
 
 @_rule("slice")
-def _slice(case: Case) -> Way:
+def _slice(case: Case) -> ShardedExecution:
     (own,), (a,), p = case.entries, case.avals, case.params
     steps = p.get("strides") or (1,) * a.ndim
     own = list(own)
@@ -268,33 +270,33 @@ def _slice(case: Case) -> Way:
             case.refuse(f"slicing along axis {d}, which is sharded, needs messages")
             own[d] = ()
     limits = [n // case.count(e) if e else n for n, e in zip(p["limit_indices"], own, strict=True)]
-    return Way([own], [own], {**p, "limit_indices": tuple(limits)})
+    return ShardedExecution([own], [own], {**p, "limit_indices": tuple(limits)})
 
 
 @_rule("dynamic_slice")
-def _dynamic_slice(case: Case) -> Way:
+def _dynamic_slice(case: Case) -> ShardedExecution:
     own, a, sizes = case.entries[0], case.avals[0], case.params["slice_sizes"]
     in_entries = [e if sizes[d] == a.shape[d] else () for d, e in enumerate(own)]
     fits = all([n % case.count(e) == 0 for n, e in zip(sizes, own, strict=True)])
     rest: list[Entries] = [[()] * x.ndim for x in case.avals[1:]]
     params = {"slice_sizes": case.shard(sizes, in_entries)}
-    return Way(
+    return ShardedExecution(
         [in_entries, *rest], [in_entries], params, final=own if fits and own != in_entries else None
     )
 
 
 @_rule("update")
-def _dynamic_update(case: Case) -> Way:
+def _dynamic_update(case: Case) -> ShardedExecution:
     a, b = case.avals[:2]
     skip = [d for d in range(a.ndim) if a.shape[d] != b.shape[d]]
     own = _merge_operand_entries(case, a.shape, (0, 1), skip)
     if any(case.entries[k][d] for d in skip for k in (0, 1)):
         case.refuse("updating a part along an axis that is sharded needs messages")
     rest: list[Entries] = [[()] * x.ndim for x in case.avals[2:]]
-    return Way([own, own, *rest], [own], case.params)
+    return ShardedExecution([own, own, *rest], [own], case.params)
 
 
-def _gather_dimensions(case: Case, dims: Sequence[int], what: str) -> Way:
+def _gather_dimensions(case: Case, dims: Sequence[int], what: str) -> ShardedExecution:
     """Operands of one shape that are whole along some dimensions; results are cut alike."""
     shape = case.avals[0].shape
     for entries in case.entries:
@@ -302,45 +304,45 @@ def _gather_dimensions(case: Case, dims: Sequence[int], what: str) -> Way:
             case.refuse(f"{what} must be unsharded along axis {', '.join(map(str, dims))}")
     own = _merge_operand_entries(case, shape, range(len(case.avals)), dims)
     outs = case.out if isinstance(case.out, tuple) else (case.out,)
-    return Way([own] * len(case.avals), [own] * len(outs), case.params)
+    return ShardedExecution([own] * len(case.avals), [own] * len(outs), case.params)
 
 
 @_rule("along_axis")
-def _cumulative(case: Case) -> Way:
+def _cumulative(case: Case) -> ShardedExecution:
     return _gather_dimensions(case, (case.params["axis"],), "the operand")
 
 
 @_rule("sort")
-def _sort(case: Case) -> Way:
+def _sort(case: Case) -> ShardedExecution:
     return _gather_dimensions(case, (case.params["dimension"],), "arguments")
 
 
 @_rule("fft")
-def _fft(case: Case) -> Way:
+def _fft(case: Case) -> ShardedExecution:
     n = len(case.params["fft_lengths"])
     rank = case.avals[0].ndim
-    way = _gather_dimensions(case, tuple(range(rank - n, rank)), "the operand")
-    return way
+    execution = _gather_dimensions(case, tuple(range(rank - n, rank)), "the operand")
+    return execution
 
 
 @_rule("reverse")
-def _rev(case: Case) -> Way:
+def _rev(case: Case) -> ShardedExecution:
     own = list(case.entries[0])
     dims = [d for d in case.params["dimensions"] if own[d]]
     in_entries = [() if d in dims else e for d, e in enumerate(own)]
     # The type of the result is that of the operand, as in jax; its parts come from others.
-    return Way([in_entries], [in_entries], case.params, final=own if dims else None)
+    return ShardedExecution([in_entries], [in_entries], case.params, final=own if dims else None)
 
 
 @_rule("extreme")
-def _arg(case: Case) -> Way:
+def _arg(case: Case) -> ShardedExecution:
     axes = case.params["axes"]
     own = [() if d in axes else e for d, e in enumerate(case.entries[0])]
-    return Way([own], [[e for d, e in enumerate(own) if d not in axes]], case.params)
+    return ShardedExecution([own], [[e for d, e in enumerate(own) if d not in axes]], case.params)
 
 
 @_rule("concatenate")
-def _concatenate(case: Case) -> Way:
+def _concatenate(case: Case) -> ShardedExecution:
     at = case.params["dimension"]
     shape = case.out.shape
     cut = {e[at] for e in case.entries}
@@ -361,11 +363,13 @@ def _concatenate(case: Case) -> Way:
         and not set(along) & {n for e in own for n in e}
     ):
         whole[at] = along
-    return Way([own] * len(case.avals), [own], case.params, final=whole if whole != own else None)
+    return ShardedExecution(
+        [own] * len(case.avals), [own], case.params, final=whole if whole != own else None
+    )
 
 
 @_rule("pad")
-def _pad(case: Case) -> Way:
+def _pad(case: Case) -> ShardedExecution:
     own = list(case.entries[0])
     in_entries = [
         e if config == (0, 0, 0) else ()
@@ -373,7 +377,7 @@ def _pad(case: Case) -> Way:
     ]
     shape = case.out.shape
     fits = all([n % case.count(e) == 0 for n, e in zip(shape, own, strict=True)])
-    return Way(
+    return ShardedExecution(
         [in_entries, []],
         [in_entries],
         case.params,
@@ -382,7 +386,7 @@ def _pad(case: Case) -> Way:
 
 
 @_rule("gather")
-def _gather(case: Case) -> Way:
+def _gather(case: Case) -> ShardedExecution:
     dims, sizes = case.params["dimension_numbers"], case.params["slice_sizes"]
     own, a = list(case.entries[0]), case.avals[0]
     indices = list(case.entries[1])
@@ -390,7 +394,7 @@ def _gather(case: Case) -> Way:
     pairs = list(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
     if any([e for j, e in enumerate(indices) if j not in dims.start_indices_batching_dims]):
         case.refuse("indices must be the same everywhere")
-        return whole_way(case)
+        return unsharded_execution(case)
     for d, j in pairs:
         if own[d] and indices[j] and own[d] != indices[j]:
             case.refuse("incompatible shardings of the operand and the indices")
@@ -412,14 +416,14 @@ def _gather(case: Case) -> Way:
         out[target] = indices[j]
     if len({n for e in out for n in e}) < sum(map(len, out)):
         case.refuse(f"the result would be illegally sharded: {out} names an axis twice")
-        return whole_way(case)
+        return unsharded_execution(case)
     whole = [() if d in dims.operand_batching_dims else e for d, e in enumerate(own)]
     params = {**case.params, "slice_sizes": case.shard(sizes, whole)}
-    return Way([own, indices], [out], params)
+    return ShardedExecution([own, indices], [out], params)
 
 
 @_rule("contraction")
-def _dot(case: Case) -> Way:
+def _dot(case: Case) -> ShardedExecution:
     (lc, rc), (lb, rb) = case.params["dimension_numbers"]
     a, b = case.avals
     left, right = list(case.entries[0]), list(case.entries[1])
@@ -454,14 +458,14 @@ def _dot(case: Case) -> Way:
         _take_parts(case.requested, sources, {n for e in (*left, *right) for n in e})
     out = [entries[d] for (entries, d), *_ in sources]
     if not over:
-        return Way([left, right], [out], case.params)
-    way = Way([left, right], [out], case.params, "psum_invariant", over)
+        return ShardedExecution([left, right], [out], case.params)
+    execution = ShardedExecution([left, right], [out], case.params, "psum_invariant", over)
     for d, entry in enumerate(case.requested or ()):
         if len(over) == 1 and entry == out[d] + over:
-            way.combine, way.scatter = "reduce_scatter", d
-            way.outs = [[*out[:d], entry, *out[d + 1 :]]]
+            execution.combine, execution.scatter = "reduce_scatter", d
+            execution.outs = [[*out[:d], entry, *out[d + 1 :]]]
             break
-    return way
+    return execution
 
 
 def _take_parts(

@@ -56,10 +56,10 @@ def wrong_sine():
 def test_a_wrong_reference_is_found_by_line(wrong_sine):
     comparison = accnp.debug.compare(plain, X)
     assert not comparison
-    (parting,) = comparison.partings
-    assert (parting.way, parting.operation) == ("NumPy", "sin")
+    (difference,) = comparison.differences
+    assert (difference.way, difference.operation) == ("NumPy", "sin")
     line = plain.__code__.co_firstlineno + 2
-    assert f"test_compare.py:{line}" in parting.line
+    assert f"test_compare.py:{line}" in difference.line
     assert "NumPy: sin, recorded at" in repr(comparison)
     assert accnp.debug.compare(plain, X, rtol=1e-2)
 
@@ -78,16 +78,16 @@ def test_other_bits_are_found_at_the_first_operation_that_has_them(monkeypatch, 
         return results
 
     monkeypatch.setattr(comparing, "_values", faulty)
-    (parting,) = accnp.debug.compare(plain, X).partings
-    assert (parting.way, parting.operation) == (way, "sin")
+    (difference,) = accnp.debug.compare(plain, X).differences
+    assert (difference.way, difference.operation) == (way, "sin")
 
 
 def test_eager_divergence_is_found():
     def f(x):
         return x * 2 if isinstance(x, accnp.core.Tracer) else x * 3
 
-    (parting,) = accnp.debug.compare(f, jnp.asarray(X)).partings
-    assert (parting.way, parting.operation) == ("eager", "mul")
+    (difference,) = accnp.debug.compare(f, jnp.asarray(X)).differences
+    assert (difference.way, difference.operation) == ("eager", "mul")
 
 
 def test_the_element_that_differs_is_shown():
@@ -108,7 +108,7 @@ def test_an_operation_with_several_results_has_its_name():
         comparison = accnp.debug.compare(lambda x: lax.sort((x, x), num_keys=1)[0], X[:, 0])
     finally:
         object.__setattr__(op, "numpy", right)
-    assert [p.operation for p in comparison.partings] == ["sort"]
+    assert [p.operation for p in comparison.differences] == ["sort"]
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_a_callback_with_other_results_in_each_call_is_found():
     calls = iter(range(100))
     call = lambda v: v + np.float32(next(calls))  # noqa: E731
     comparison = accnp.debug.compare(lambda x: accnp.pure_callback(call, SCALAR, x) * 2, 1.0)
-    assert [p.way for p in comparison.partings] == [*comparing.WAYS, "NumPy"]
-    assert {p.operation for p in comparison.partings} == {"pure_callback"}
+    assert [p.way for p in comparison.differences] == [*comparing.WAYS, "NumPy"]
+    assert {p.operation for p in comparison.differences} == {"pure_callback"}
 
 
 def test_nondeterministic_functions_are_found():
     generator = np.random.default_rng(0)
-    (parting,) = accnp.debug.compare(lambda x: x + np.float32(generator.random()), X).partings
-    assert (parting.way, parting.operation) == ("eager", "add")
+    (difference,) = accnp.debug.compare(lambda x: x + np.float32(generator.random()), X).differences
+    assert (difference.way, difference.operation) == ("eager", "add")
 
 
 KEYS = {

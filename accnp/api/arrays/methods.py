@@ -1,7 +1,7 @@
 """Operators, properties and methods of `Array`.
 
 Importing this module sets them on the class from the tables below. Methods that few programs use
-are descriptors (`_Later`) that import the module of the method on first access.
+are descriptors (`_LazyMethod`) that import the module of the method on first access.
 """
 
 from __future__ import annotations
@@ -691,7 +691,7 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
     **placement.PROPERTIES,
 }
 # Rarely used methods, whose modules are imported on first access.
-LATER = {
+LAZY_METHODS = {
     "argpartition": "accnp.numpy.sorting",
     "argsort": "accnp.numpy.sorting",
     "at": "accnp.numpy.index_updates",
@@ -708,7 +708,7 @@ LATER = {
 }
 
 
-class _Later:
+class _LazyMethod:
     """Descriptor of a method whose module is imported on first access; it then replaces itself."""
 
     def __init__(self, name: str, module: str) -> None:
@@ -760,8 +760,8 @@ def install() -> None:
         setattr(Array, name, _set_name(function, name) if private else function)
     for name, function in PROPERTIES.items():
         setattr(Array, name, property(function))
-    for name, module in LATER.items():
-        setattr(Array, name, _Later(name, module))
+    for name, module in LAZY_METHODS.items():
+        setattr(Array, name, _LazyMethod(name, module))
     for name in _NUMPY_ONLY:
         setattr(Array, name, _NumpyOnly(name))
 
@@ -780,4 +780,4 @@ preparations["numpy_dispatch"] = _install_numpy_protocols
 if config.numpy_dispatch:  # enabled by the environment
     _install_numpy_protocols()
 
-__all__ = ["LATER", "METHODS", "PROPERTIES", "install", "set_namespace"]
+__all__ = ["LAZY_METHODS", "METHODS", "PROPERTIES", "install", "set_namespace"]

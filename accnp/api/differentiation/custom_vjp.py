@@ -415,7 +415,7 @@ def _sizes(shape: Sequence[int]) -> str:
 # --- custom_gradient, closure_convert ------------------------------------------------------------
 
 
-class _Pull:
+class _Pullback:
     """The recorded backward part of `custom_gradient`, as a leaf that is not an array."""
 
     __slots__ = ("graph", "tree")
@@ -487,7 +487,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         smooth_avals = [a for a, f in zip(avals, smooth, strict=True) if f]
         graph = trace(on_nodes, smooth_avals, of=pull, transform="custom_gradient")
         consts = close([graph])
-        return out, (_Pull(graph, trees[0]), [wrap(x) for x in consts])
+        return out, (_Pullback(graph, trees[0]), [wrap(x) for x in consts])
 
     def backward(saved: Any, ct: Any) -> Any:
         pull, consts = saved

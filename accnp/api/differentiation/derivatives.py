@@ -14,7 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.values import check_callable
-from accnp.api.differentiation.linear_maps import Pull, Push, as_weak
+from accnp.api.differentiation.linear_maps import Pullback, Pushforward, as_weak
 from accnp.api.differentiation.linearised import (
     Linearised,
     as_argnums,
@@ -448,7 +448,7 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
     """
     lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
 
-    derivative = Push(lin, getattr(fun, "__name__", str(fun)))
+    derivative = Pushforward(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
     return (out, derivative, lin.aux) if has_aux else (out, derivative)
 
@@ -518,7 +518,7 @@ def vjp(
     """
     lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
 
-    pull = Pull(lin, getattr(fun, "__name__", str(fun)))
+    pull = Pullback(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
     return (out, pull, lin.aux) if has_aux else (out, pull)
 

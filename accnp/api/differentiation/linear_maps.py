@@ -33,7 +33,9 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.traversal import inexact
 from accnp.transforms.vjp import LinearMap
 
-__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "Pull", "Push", "ad"]
+__all__ = [
+    "DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "Pullback", "Pushforward", "ad",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def as_weak(avals: Sequence[Aval], nodes: Sequence[Node | None]) -> bool:
     return not any(a.weak_type and x is not None and not x.aval.weak_type for a, x in pairs)
 
 
-class Push(_Derivative):
+class Pushforward(_Derivative):
     """A function's derivative at a point, as a linear function of tangents."""
 
     __slots__ = ()
@@ -194,7 +196,7 @@ def _inconsistent(actual: Aval, primal: Aval, dtype: str) -> str:
     )
 
 
-class Pull(_Derivative):
+class Pullback(_Derivative):
     """A function's transposed derivative at a point: from cotangents of the results to those of the
     arguments.
 
@@ -376,5 +378,5 @@ def _cotangent(a: Aval, ct: Any) -> Node | None:
     return n
 
 
-for _kind in (Push, Pull):
+for _kind in (Pushforward, Pullback):
     register_pytree_node(_kind, lambda x: x._flatten(), _kind._unflatten)

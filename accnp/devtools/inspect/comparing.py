@@ -25,14 +25,14 @@ from accnp.ir.node import Node, site_text
 from accnp.primitives.control import with_outputs
 from accnp.pytree import PyTreeDef, flatten_arrays
 
-__all__ = ["Comparison", "Parting", "compare"]
+__all__ = ["Comparison", "Difference", "compare"]
 
 WAYS = ("eager", "jit")  # must agree bitwise with separate operations
 # Relative to the largest element, since operations round differently in different ways.
 TOLERANCES = {2: 2e-2, 4: 2e-5, 8: 1e-12}
 
 
-class Parting(NamedTuple):
+class Difference(NamedTuple):
     """The first operation for which two ways compute different values."""
 
     way: str  # "eager", "jit" or "NumPy"
@@ -49,7 +49,7 @@ class Comparison:
     ----------
     operations : int
         Number of operations that were compared.
-    partings : sequence of Parting
+    differences : sequence of Difference
         First difference of each way that differs.
 
     See Also
@@ -63,21 +63,21 @@ class Comparison:
     True
     """
 
-    def __init__(self, operations: int, partings: Sequence[Parting]) -> None:
+    def __init__(self, operations: int, differences: Sequence[Difference]) -> None:
         self.operations = operations
-        self.partings = tuple(partings)
+        self.differences = tuple(differences)
 
     def __bool__(self) -> bool:
-        return not self.partings
+        return not self.differences
 
     def __repr__(self) -> str:
-        if not self.partings:
+        if not self.differences:
             ways = ", ".join((*WAYS, "unfused"))
             return f"Comparison: {self.operations} operations agree ({ways}: bits; NumPy: values)"
-        count = len(self.partings)
+        count = len(self.differences)
         ways = "1 way" if count == 1 else f"{count} ways"
         lines = [f"Comparison: {self.operations} operations differ in {ways}"]
-        for p in self.partings:
+        for p in self.differences:
             lines.append(f"{p.way}: {p.operation}, recorded at {p.line}, is the first that differs")
             at = _first_difference(p.actual, p.expected)
             shown = [str(x[at] if x.shape == p.expected.shape else x) for x in p[3:]]
@@ -154,12 +154,12 @@ def compare(
         alone = _values(graph, steps, arrays, "jit")
     results = call.run(nodes)
     called = [np.asarray(_array_of(y)) for y in flatten_arrays(results)[0]]
-    partings = [
-        _parting_of_bits(graph, steps, arrays, alone, way, called if way == "eager" else None)
+    differences = [
+        _difference_of_bits(graph, steps, arrays, alone, way, called if way == "eager" else None)
         for way in WAYS
     ]
-    partings.append(_parting_from_numpy(graph, steps, arrays, alone, rtol))
-    return Comparison(len(steps), [p for p in partings if p is not None])
+    differences.append(_difference_from_numpy(graph, steps, arrays, alone, rtol))
+    return Comparison(len(steps), [p for p in differences if p is not None])
 
 
 class _Arguments:
@@ -226,14 +226,14 @@ def _values(
     return [np.asarray(y) for y in (jit(run) if way == "jit" else run)(*arrays)]
 
 
-def _parting_of_bits(
+def _difference_of_bits(
     graph: Graph,
     steps: Sequence[Node],
     arrays: Sequence[np.ndarray],
     alone: Sequence[np.ndarray],
     way: str,
     called: Sequence[np.ndarray] | None = None,
-) -> Parting | None:
+) -> Difference | None:
     """Return the first operation whose result, computed alone, has different bits; `called` are the
     results of the function itself."""
     places = {id(x): i for i, x in enumerate(steps)}
@@ -248,22 +248,22 @@ def _parting_of_bits(
     for x, expected in zip(steps, alone, strict=True):
         (value,) = _values(graph, [x], arrays, way)
         if not _same_bits(value, expected):
-            return Parting(way, _name(x), site_text(x), value, expected)
+            return Difference(way, _name(x), site_text(x), value, expected)
     # Only results computed together, or those of the call, differ: report the first of them.
     return next(
-        Parting(way, _name(x), site_text(x), y, alone[places[id(x)]])
+        Difference(way, _name(x), site_text(x), y, alone[places[id(x)]])
         for x, y in zip(outputs, actual, strict=True)
         if not _same_bits(y, alone[places[id(x)]])
     )
 
 
-def _parting_from_numpy(
+def _difference_from_numpy(
     graph: Graph,
     steps: Sequence[Node],
     arrays: Sequence[np.ndarray],
     alone: Sequence[np.ndarray],
     rtol: float | None,
-) -> Parting | None:
+) -> Difference | None:
     known: dict[int, Any] = dict(zip(map(id, graph.inputs), arrays, strict=True))
     known.update(zip(map(id, steps), alone, strict=True))
     for x in graph.nodes:
@@ -278,7 +278,7 @@ def _parting_from_numpy(
         # Sums, products of matrices and the like may cancel.
         scales = [v for v in operands if isinstance(v, np.ndarray) and x.op.kind != "map"]
         if not _are_close(value, expected, rtol, scales):
-            return Parting("NumPy", _name(x), site_text(x), value, expected)
+            return Difference("NumPy", _name(x), site_text(x), value, expected)
     return None
 
 

@@ -28,31 +28,31 @@ F32 = np.dtype(np.float32)
 
 if TYPE_CHECKING:  # types of the generated functions, by their parameters
 
-    class OfX(Protocol):
+    class FunctionOfX(Protocol):
         def __call__(self, x: ArrayLike) -> Array: ...
 
-    class OfP(Protocol):
+    class FunctionOfP(Protocol):
         def __call__(self, p: ArrayLike) -> Array: ...
 
-    class OfAB(Protocol):
+    class FunctionOfAB(Protocol):
         def __call__(self, a: ArrayLike, b: ArrayLike) -> Array: ...
 
-    class OfAX(Protocol):
+    class FunctionOfAX(Protocol):
         def __call__(self, a: ArrayLike, x: ArrayLike) -> Array: ...
 
-    class OfHA(Protocol):
+    class FunctionOfHA(Protocol):
         def __call__(self, h: ArrayLike, a: ArrayLike) -> Array: ...
 
-    class OfNX(Protocol):
+    class FunctionOfNX(Protocol):
         def __call__(self, n: ArrayLike, x: ArrayLike) -> Array: ...
 
-    class OfZM(Protocol):
+    class FunctionOfZM(Protocol):
         def __call__(self, z: ArrayLike, m: ArrayLike) -> Array: ...
 
-    class OfABX(Protocol):
+    class FunctionOfABX(Protocol):
         def __call__(self, a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array: ...
 
-    class OfABCX(Protocol):
+    class FunctionOfABCX(Protocol):
         def __call__(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array: ...
 
 
@@ -188,47 +188,47 @@ def complex_node(name: str, x: Any) -> Node | None:
 def _function(
     name: str, op: str, arguments: Literal["x"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfX: ...  # fmt: skip
+) -> FunctionOfX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["p"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfP: ...  # fmt: skip
+) -> FunctionOfP: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfAB: ...  # fmt: skip
+) -> FunctionOfAB: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, x"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfAX: ...  # fmt: skip
+) -> FunctionOfAX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["h, a"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfHA: ...  # fmt: skip
+) -> FunctionOfHA: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["n, x"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfNX: ...  # fmt: skip
+) -> FunctionOfNX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["z, m"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfZM: ...  # fmt: skip
+) -> FunctionOfZM: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b, x"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfABX: ...  # fmt: skip
+) -> FunctionOfABX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b, c, x"], what: str, example: str, related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> OfABCX: ...  # fmt: skip
+) -> FunctionOfABCX: ...  # fmt: skip
 def _function(
     name: str,
     op: str,
