@@ -143,7 +143,7 @@ test-scipy: $(VENV)/.test
 	$(BIN)/python tests/libraries/scipy_tests.py --jobs $(JOBS)
 	$(BIN)/python tests/libraries/scipy_tests.py --table
 
-# Built apart with gcc's AddressSanitizer. What the interpreter never frees is no leak of ours.
+# Built apart with gcc's AddressSanitizer. Memory that the interpreter itself never frees is not reported.
 ASAN = build/asan
 test-asan: $(VENV)/.test
 	CFLAGS="-O1 -g -fsanitize=address -fno-omit-frame-pointer" \

@@ -254,7 +254,7 @@ def _extension(name: str) -> Any:
         places = root.submodule_search_locations if root is not None else None
         spec = PathFinder.find_spec(name, [os.path.join(each, *between) for each in places or ()])
         if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
-            raise ImportError(f"there is no extension module {name}", name=name)
+            raise ImportError(f"import: no extension module of this name; got {name!r}", name=name)
         if name.startswith("scipy.linalg."):
             _require_room_of_openblas(name)
         known = name in sys.modules

@@ -1032,7 +1032,7 @@ def _copy(argv: Sequence[int] | int, counter: object, n: int, chunk: int) -> Non
 
 
 def _not_run(argv: int, counter: int, n: int, chunk: int) -> None:
-    raise AssertionError("steps of groups, and kernels, are run without what is around them")
+    raise AssertionError("a kernel or a group was run outside of its table")
 
 
 # The arguments are entry, argv, n, chunk, pool, helpers.

@@ -1,5 +1,8 @@
-"""What a table for a GPU has to know of steps: whether they can be in one, which slots share a
-buffer, how large these are, and who makes them."""
+"""Properties of steps that a launch table for a GPU needs.
+
+For a sequence of steps, the functions tell whether it can be a table, which slots share a buffer,
+how large the buffers are, and which step produces each of them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.experimental.layout`: the order of an array's elements in memory. It is the rows' here."""
+"""`accnp.experimental.layout`: the order of an array's elements in memory, always row-major."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,7 @@
-"""`accnp.experimental.multihost_utils`: agreement of several processes, of one with itself.
+"""`accnp.experimental.multihost_utils`: synchronization and broadcasts between processes.
 
-All processes must call these functions in the same order as other operations with messages.
+All processes must call these functions, in the same order relative to other operations that
+communicate. With one process, the functions return immediately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`accnp.experimental.optimizers`: where `example_libraries.optimizers` used to be."""
+"""`accnp.experimental.optimizers`: a former name of `example_libraries.optimizers`."""
 
 from accnp.example_libraries.optimizers import *  # noqa: F403
 from accnp.example_libraries.optimizers import __all__ as __all__

@@ -1,4 +1,7 @@
-"""Saying within a program where values lie. The devices share their memory: nothing is moved."""
+"""Sharding constraints within programs, such as `with_sharding_constraint`.
+
+The devices of the host share its memory, so a constraint moves no data.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the caller of an operation asks for while it is recorded: see `out_shardings.py`.
+"""The sharding that the caller of an operation requests for its result (`out_shardings.py`).
+
+It is set for the current thread while the operation is recorded.
 
 This is a module of its own because `einsum` imports it, which must not load meshes.
 """

@@ -1,4 +1,4 @@
-"""Saying within the function of a part that values differ between the parts."""
+"""Functions for use inside `shard_map` that state along which mesh axes a value varies."""
 
 from __future__ import annotations
 

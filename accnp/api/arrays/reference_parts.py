@@ -1,6 +1,6 @@
 """Parts of references: dynamic slices, views, and reading and writing them.
 
-`refs.py` calls `read_part` and `update_part` with the content of a reference and an index.
+`references.py` calls `read_part` and `update_part` with the content of a reference and an index.
 """
 
 from __future__ import annotations

@@ -339,7 +339,6 @@ def _forward_runner(
             result = fwd(*call.whole(leaves, primals, ref))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"{shown} must produce a pair (list or tuple of length two), the output as {name} "
                 f"{shown} must produce a pair (list or tuple of length two), the output of {name} "
                 f"and residuals; got {result!r:.200}; return both, with () if there are no "
                 "residuals"

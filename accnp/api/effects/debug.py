@@ -162,7 +162,10 @@ class _Checker(string.Formatter):
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused: list[Any] = [a for i, a in enumerate(args) if i not in used_args]
         if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+            raise ValueError(
+                f"Unused positional arguments to `jax.debug.print`: {unused}; write {{}} in the "
+                "format for each argument"
+            )
         unused = [k for k in kwargs if k not in used_args]
         if unused:
             raise ValueError(

@@ -82,7 +82,9 @@ class ShapeDtypeStruct:
         weak_type: bool = False,
     ) -> None:
         if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+            raise ValueError(
+                "ShapeDtypeStruct: dtype must be specified; got None (dtype); pass a dtype"
+            )
         self.shape = tuple(shape)
         self.dtype = dtype if type(dtype) is dtypes.ExtendedDType else np.dtype(dtype)
         self.sharding = sharding

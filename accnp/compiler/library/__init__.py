@@ -6,7 +6,6 @@ The planner calls it with the operands and the parameters, and gets the source o
 restricted Python (`lowerings.py`), which the front end lowers to the loop IR. There is one folder
 for each family of ops; `cupy/` has the functions that call CuPy instead.
 
-The package also contains the library kernels that those kernels call by name (`library.py`), the
-table of LAPACK routines (`routines.py`), and NumPy versions of all functions that kernels call
-(`python_functions.py`), with which tests and printed kernels run as ordinary Python.
+The package also contains the library kernels that those kernels call by name (`library.py`), and
+the table of LAPACK routines (`routines.py`).
 """

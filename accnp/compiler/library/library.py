@@ -4,8 +4,8 @@ They are matrix products (`gemm_f4`), products of a matrix and a vector (`gemv_f
 (`transpose_4` for elements of 4 bytes), and those of `factors.py` and `indirect_convolution.py`.
 ``SIGNATURES`` maps their names to the types of the arguments, and ``source`` returns the text of a
 kernel for a vector width. A library kernel is compiled once, when the package is built
-(`build.py`) or on first use, and is cached on disk like any other kernel. An object file that calls
-``<PREFIX><name>`` gets its address when it is loaded. This module does not import Numba.
+(`build_library.py`) or on first use, and is cached on disk like any other kernel. An object file
+that calls ``<PREFIX><name>`` gets its address when it is loaded.
 
 Matrix products (gemm) have one order of summation. For each element of the result, the inner
 dimension is split into runs of RUN steps. A run is a chain of ``fma`` that starts at zero, and the

@@ -1,11 +1,11 @@
 """Find library kernels, and kernels of matrix products that call them, that were compiled when the
 package was built.
 
-The package contains one object file for each kernel and level of x86-64, which `build.py` has
-written. The input is the identity of a kernel (`kernel_cache.identity_of`), and the output is its
-object file, if there is one for this processor. These kernels do not depend on the user's program,
-and compiling one takes 0.1 s or more. With these files, the first matrix product of a process does
-not load LLVM.
+The package contains one object file for each kernel and level of x86-64, written by
+`build_library.py`. The input is the identity of a kernel (`kernel_cache.identity_of`), and the
+output is its object file, if there is one for this processor. These kernels do not depend on the
+user's program, and compiling one takes 0.1 s or more. With these files, the first matrix product of
+a process does not load LLVM.
 """
 
 from __future__ import annotations

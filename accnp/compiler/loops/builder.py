@@ -179,8 +179,8 @@ class LoopBuilder:
         self.add(If(test, tuple(self._blocks.pop())))
 
     def break_if_stopped(self, loop: Loop, mask: int) -> None:
-        """Leave a loop if an interrupt ends the launch (`compiler/intrinsics/interrupts.py`); this
-        is checked if index & mask is 0."""
+        """Leave a loop if an interrupt ends the launch, which is checked if index & mask is 0
+        (`compiler/llvm/intrinsics/interrupts.py`)."""
         stopped = Var(self.fresh("stopped"), B1)
         self.add(Do("stopped", (loop.index, Const(mask, I8)), stopped))
         with self.when(stopped):

@@ -101,7 +101,7 @@ class Address(NamedTuple):
 
 class Call(NamedTuple):
     """A call of a function without side effects, from the closed set in `functions.py` and
-    `compiler/intrinsics`."""
+    `compiler/llvm/intrinsics`."""
 
     function: str
     args: tuple[Expr, ...]
@@ -129,7 +129,7 @@ class Let(NamedTuple):
 
 
 class Do(NamedTuple):
-    """Call a procedure from the closed set in `compiler/intrinsics`, which may access memory."""
+    """Call a procedure of the closed set in `compiler/llvm/intrinsics`; it may access memory."""
 
     function: str
     args: tuple[Expr, ...]

@@ -1,8 +1,8 @@
 """Builder of kernels that call other kernels.
 
-Input: kernels that `launches.generated` returns. Output: a `Generated` for the calling kernel. A
-kernel that is called several times is contained once, and sizes are arguments, so that other shapes
-need no compilation. `horizontal_fusion.py` and `chains.py` use this builder.
+Input: kernels that `launches.build_generated` returns. Output: a `Generated` for the calling
+kernel. A kernel that is called several times is contained once, and sizes are arguments, so that
+other shapes need no compilation. `horizontal_fusion.py` and `chains.py` use this builder.
 """
 
 from __future__ import annotations
