@@ -281,7 +281,7 @@ class DevicePlanner(Planner):
             return None
         kernel_step.cluster = v.cluster
         kernel_step.moved = step.nbytes
-        kernel_step.label = v.op.name
+        kernel_step.label, kernel_step.whole_loop = v.op.name, True
         device_step = DeviceStep.of(kernel_step, fastmath, self.device)
         device_step.constants = [move(b, self.device) for b in kernel_step.constants]
         try:

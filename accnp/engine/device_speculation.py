@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from accnp.engine.device_steps import LibraryStep
 from accnp.engine.device_words import Calls
 from accnp.engine.steps import ControlStep, Plan
 
@@ -36,10 +37,13 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
 
 
 def _surely_terminates(step: TableStep) -> bool:
-    """Return whether a step surely ends: there is no `while` in it, nor a user function."""
+    """Return whether a step surely ends: it contains no `while` loop and calls no user function."""
     if isinstance(step, ControlStep):
         return step.op.control != "while" and all(
             _surely_terminates(s) for b in step.bodies for s in b.steps
         )
-    # A kernel of a whole loop has its name, one with a user function that of its op.
-    return step.label not in ("while", "scan", "cond") and "kernel_" not in step.label
+    if isinstance(step, LibraryStep):
+        return not step.op.user_function
+    cluster = step.cluster
+    values = [] if cluster is None else [*cluster.roots, *cluster.members]
+    return not step.whole_loop and not any(v.op.user_function for v in values)

@@ -82,7 +82,7 @@ class KernelStep:
     __slots__ = (
         "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
         "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "stretch",
-        "text", "updated_slots", "work",
+        "text", "updated_slots", "whole_loop", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -102,6 +102,7 @@ class KernelStep:
         self.copied: dict[int, str] = {}  # why a slot is a copy
         self.bodies: list[Plan] = []  # the bodies of a native loop, for inspection
         self.cluster: Cluster | None = None
+        self.whole_loop = False  # whether the kernel contains a loop of the program with its body
         self.chained: Cluster | None = None  # the cluster whose output it computes in bands first
         self.label = ""  # a short description; a list of its operations under ACCNP_DEBUG
         # Results that are written with non-temporal stores, and operands that are read in pieces of

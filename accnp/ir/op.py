@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -240,6 +240,9 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
 
 
+_NO_PROGRAMS: Mapping[str, tuple[int, str]] = {}
+
+
 class Op:
     """One operation and all its rules.
 
@@ -320,6 +323,10 @@ class Op:
         recomputes: the backward pass runs the op's program again instead of storing what it
             needs; its rules handle effects ("call").
         closes_over: the op's programs may use outer nodes that are not among its operands.
+        program_constants: where values over which a program closes become operands: for each
+            parameter that holds a program, the number of operands before its constants, or -1 for
+            those of a loop's condition, and the parameter that counts them, or "" ("call", "loop").
+        user_function: kernels call a function that the user wrote, which might never return.
         rewrite: (make, node, operands) -> an equivalent value that is cheaper to compute, or
             None. `make(name, params, operands)` makes the values it consists of ("opaque").
         in_program: (params) -> list of the results that replace an operation in compiled programs
@@ -349,9 +356,9 @@ class Op:
         "control", "cost", "cuda", "dots_saveable", "dtypes", "effect", "float0", "halves",
         "identity", "immediate", "in_program", "indexing", "infer", "inline", "jax_name", "jvp",
         "jvp_shapes", "keeps_order", "kind", "linearize", "lowering", "makes_nan", "memo", "name",
-        "nonzero", "numpy", "parts", "places", "raises_cause", "recomputes", "rewrite", "rounds",
-        "scalar", "several", "sharding", "show", "strides", "transpose", "updated_operand",
-        "user_name", "windows",
+        "nonzero", "numpy", "parts", "places", "program_constants", "raises_cause", "recomputes",
+        "rewrite", "rounds", "scalar", "several", "sharding", "show", "strides", "transpose",
+        "updated_operand", "user_function", "user_name", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -392,6 +399,8 @@ class Op:
         inline: bool = False,
         recomputes: bool = False,
         closes_over: bool = False,
+        program_constants: Mapping[str, tuple[int, str]] = _NO_PROGRAMS,
+        user_function: bool = False,
         rewrite: Callable[..., Any] | None = None,
         in_program: Callable[[Params], list[Any]] | None = None,
         immediate: bool = False,
@@ -441,6 +450,8 @@ class Op:
         self.inline = inline
         self.recomputes = recomputes
         self.closes_over = closes_over
+        self.program_constants = program_constants
+        self.user_function = user_function
         self.rewrite = rewrite
         self.in_program = in_program
         self.immediate = immediate

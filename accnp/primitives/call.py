@@ -109,5 +109,6 @@ JIT = register(
         batch=_batch,
         inline=True,
         closes_over=True,
+        program_constants={"jaxpr": (0, "")},
     )
 )

@@ -363,6 +363,7 @@ register(
         batch=_batch,
         recomputes=True,
         closes_over=True,
+        program_constants={"jaxpr": (0, "")},
     )
 )
 

@@ -8,7 +8,7 @@ ops `scan`, `while`, `jit` and `checkpoint` are in modules of their own and use 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,34 +27,22 @@ if TYPE_CHECKING:
     from accnp.primitives.rule_types import Flags, Tools
 
 __all__ = [
-    "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
+    "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
     "take_wholes", "with_outputs", "zeros_for",
 ]  # fmt: skip
-
-# For ops whose programs take leading constants: parameter -> (number of operands before the
-# constants, name of the parameter that counts them).
-CONSTANTS = {
-    "jit": {"jaxpr": (0, "")},
-    "remat2": {"jaxpr": (0, "")},
-    "cond": {"branches": (1, "")},
-    "scan": {"jaxpr": (0, "num_consts")},
-    "custom_jvp_program": {"call_jaxpr": (0, "num_consts")},
-    "custom_vjp_program": {"call_jaxpr": (0, "num_consts")},
-    "while": {"body_jaxpr": (-1, "body_nconsts"), "cond_jaxpr": (0, "cond_nconsts")},
-}
 
 
 def call(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record a call op and return its results."""
-    if state.ruled:
-        inputs, params = _pass_closed_values(name, inputs, params)
     op = OPS[name]
+    if state.ruled:
+        inputs, params = _pass_closed_values(op, inputs, params)
     if is_unrolled(op, inputs, params):
-        return unrolled(name, inputs, params)
+        return unrolled(op, inputs, params)
     if any_value_spans_processes() and op.kind == "loop" and not types_only():
         shards = imported("accnp.primitives.loops_on_shards")  # in programs of processes only
         if shards.is_over_processes(inputs, params):
-            return shards.call_on_shards(name, inputs, params)
+            return shards.call_on_shards(op, inputs, params)
     return list(items(record(op, tuple(inputs), params)))
 
 
@@ -70,11 +58,11 @@ def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
 
 
 def _pass_closed_values(
-    name: str, inputs: Sequence[Node], params: Params
+    op: Op, inputs: Sequence[Node], params: Params
 ) -> tuple[Sequence[Node], Params]:
     """Turn traced and pending values over which derivatives close into operands; user-defined rules
     may close over such values."""
-    for key, (place, count) in CONSTANTS.get(name, {}).items():
+    for key, (place, count) in op.program_constants.items():
         value = params[key]
         graphs: tuple[Graph, ...] = as_tuple(value)
         free = [x for g in graphs for x in _closed_over(g)]
@@ -434,6 +422,7 @@ def loop_op(
     linearize: Callable[..., Any],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
+    program_constants: Mapping[str, tuple[int, str]],
 ) -> Op:
     """Declare a control-flow op of the form "cond", "while" or "scan" (`Op.control`)."""
     return register(
@@ -448,6 +437,7 @@ def loop_op(
             batch=batch,
             cost=1000,
             control=control,
+            program_constants=program_constants,
         )
     )
 
@@ -461,4 +451,5 @@ cond = loop_op(
     linearize=_cond_linearize,
     transpose=_cond_transpose,
     batch=_cond_batch,
+    program_constants={"branches": (1, "")},
 )

@@ -479,6 +479,7 @@ JVP_PROGRAM = register(
         batch=_program_batch(_batched_jvp),
         show=_shown_params,
         jax_name="custom_jvp_call",
+        program_constants={"call_jaxpr": (0, "num_consts")},
     )
 )
 VJP_PROGRAM = register(
@@ -492,5 +493,6 @@ VJP_PROGRAM = register(
         batch=_program_batch(_batched_vjp),
         show=_shown_params,
         jax_name="custom_vjp_call",
+        program_constants={"call_jaxpr": (0, "num_consts")},
     )
 )

@@ -459,18 +459,16 @@ def _clamped_window(
     return tuple([slice(s, s + k) for s, k in zip(at, sizes, strict=True)])
 
 
-def _check_starts(name: str, x: Aval, sizes: Sequence[int], starts: Sequence[Aval]) -> None:
+def _check_starts(
+    name: str, x: Aval, sizes: Sequence[int], starts: Sequence[Aval], what: str, rule: str
+) -> None:
+    """Check the sizes and starts of a window; `what` are the sizes, for which `rule` holds."""
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise IncompatibleShapesError(
             f"{name}: expected one start index and one size for each axis of shape {x.shape}; got "
             f"{len(starts)} start indices and sizes {tuple(sizes)}; pass {x.ndim} of each"
         )
     if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
-        if name == "dynamic_slice":
-            what = "slice_sizes"
-            rule = "slice slice_sizes must be less than or equal to operand shape"
-        else:
-            what, rule = "update shape", "update shape must be smaller than operand shape"
         raise TypeError(
             f"{name}: {rule}, got {what} {tuple(sizes)} for operand shape {x.shape}; pass sizes "
             "between 0 and the length of each axis"
@@ -483,7 +481,8 @@ def _check_starts(name: str, x: Aval, sizes: Sequence[int], starts: Sequence[Ava
 
 
 def _slice_infer(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]) -> Aval:
-    _check_starts("dynamic_slice", x, slice_sizes, starts)
+    rule = "slice slice_sizes must be less than or equal to operand shape"
+    _check_starts("dynamic_slice", x, slice_sizes, starts, "slice_sizes", rule)
     return make_aval(tuple(slice_sizes), x.dtype, x.weak_type)
 
 
@@ -566,7 +565,8 @@ opaque(
 def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     if x.dtype != update.dtype:
         raise dtypes_differ("lax.dynamic_update_slice", (x, update))
-    _check_starts("dynamic_update_slice", x, update.shape, starts)
+    rule = "update shape must be smaller than operand shape"
+    _check_starts("dynamic_update_slice", x, update.shape, starts, "update shape", rule)
     weak = x.weak_type and update.weak_type and not starts  # the indices have a strong type
     return make_aval(x.shape, x.dtype, weak)
 

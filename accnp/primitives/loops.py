@@ -192,4 +192,5 @@ while_ = loop_op(
     linearize=_while_linearize,
     transpose=_while_transpose,
     batch=_while_batch,
+    program_constants={"body_jaxpr": (-1, "body_nconsts"), "cond_jaxpr": (0, "cond_nconsts")},
 )

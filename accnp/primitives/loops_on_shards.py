@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from accnp.ir.aval import Aval, make_aval, mesh_sharding, result_devices, spans_processes
 from accnp.ir.graph import Graph, derive_graph, graphs_in, rewrite
 from accnp.ir.node import Node, items, record
-from accnp.ir.op import OPS, o
+from accnp.ir.op import OPS, Op, o
 from accnp.ir.trace import in_shard_map
 from accnp.primitives.shards import TO_LOCAL, local_of, localize
 
@@ -39,13 +39,13 @@ def is_over_processes(inputs: Sequence[Node], params: Params) -> bool:
     return any(map(spans_processes, avals))
 
 
-def call_on_shards(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
+def call_on_shards(op: Op, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record a control-flow op over the shards of its operands, and return whole arrays.
 
     Parameters
     ----------
-    name : str
-        "scan", "while" or "cond".
+    op : Op
+        The op, of kind "loop".
     inputs : sequence of Node
         The operands: whole arrays, and others.
     params : dict
@@ -58,14 +58,14 @@ def call_on_shards(name: str, inputs: Sequence[Node], params: Params) -> list[No
     ValueError
         The operands are on different devices.
     """
-    result_devices(name, [x.aval for x in inputs], ())
+    result_devices(op.name, [x.aval for x in inputs], ())
     if in_shard_map():
         aval = next(x.aval for x in inputs if spans_processes(x.aval))
         raise NotImplementedError(
-            f"{name}: a loop in a function of shards cannot use an array over several processes "
+            f"{op.name}: a loop in a function of shards cannot use an array over several processes "
             f"from outside of it; got {aval.str_short()}; pass it to shard_map as an argument"
         )
-    return {"scan": _scan, "while": _while, "cond": _cond}[name](list(inputs), params)
+    return {"scan": _scan, "while": _while, "cond": _cond}[op.control](list(inputs), params)
 
 
 def _scan(inputs: list[Node], params: Params) -> list[Node]:

@@ -243,4 +243,5 @@ loop_op(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
+    program_constants={"jaxpr": (0, "num_consts")},
 )

@@ -69,9 +69,9 @@ def stack(xs: Sequence[Node]) -> Node:
     return o.concatenate(*[broadcast_to(x, (1, *shape), dims) for x in xs], dimension=0)
 
 
-def unrolled(name: str, inputs: Sequence[Node], params: Params) -> list[Node]:
+def unrolled(op: Op, inputs: Sequence[Node], params: Params) -> list[Node]:
     """Record the operations of a call or a loop instead of the op."""
-    loop = {"cond": _cond, "while": _while, "scan": _scan}.get(name)
+    loop = {"cond": _cond, "while": _while, "scan": _scan}.get(op.control)
     if loop is None:
         return evaluate(graphs_in(params)[0], inputs)
     return loop(list(inputs), params)
@@ -111,7 +111,7 @@ def _record_operation(node: Node, inputs: list[Node]) -> Node | list[Node]:
     """Record an operation with other operands; return the node, or an unrolled call's results."""
     op = node.op
     if op.kind in CALLS and is_unrolled(op, inputs, node.params):
-        return unrolled(op.name, inputs, node.params)
+        return unrolled(op, inputs, node.params)
     return record(op, tuple(inputs), node.params)
 
 

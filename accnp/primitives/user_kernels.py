@@ -71,6 +71,7 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
         cost=cost,
         show=lambda _: {},
         dtypes="biufc",
+        user_function=True,
     )
     return op
 
@@ -108,5 +109,6 @@ def array_op(
         cost=cost,
         show=show,
         cuda=cuda,
+        user_function=True,
     )
     return op

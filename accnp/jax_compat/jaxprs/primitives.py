@@ -24,7 +24,6 @@ from accnp.ir.trace import state
 from accnp.jax_compat.jaxprs import rules
 from accnp.jax_compat.jaxprs.evaluation import programs_of
 from accnp.primitives.checkpoint import install_primitives
-from accnp.primitives.control import CONSTANTS
 from accnp.primitives.kinds import broadcast_to
 from accnp.trace_fn import trace
 
@@ -373,7 +372,7 @@ class _BuiltinPrimitive(Primitive):
         if self.op.kind == "map":
             nodes = _broadcast_operands(nodes)
         elif self.op.kind in CALLS:
-            nodes, prepared = _with_programs(self.op.name, nodes, prepared)
+            nodes, prepared = _with_programs(self.op, nodes, prepared)
         node = record(self.op, tuple(nodes), prepared)
         if not isinstance(node.aval, tuple):
             return [wrap(node)] if self.multiple_results else wrap(node)
@@ -452,11 +451,11 @@ def _graphs(v: Any) -> tuple[Any, list[Node]]:
 
 
 def _with_programs(
-    name: str, nodes: list[Node], params: dict[str, Any]
+    op: Op, nodes: list[Node], params: dict[str, Any]
 ) -> tuple[list[Node], dict[str, Any]]:
     """Convert jaxprs in parameters to graphs, and insert their constants before the operands."""
     params = dict(params)
-    for key, (place, count) in CONSTANTS.get(name, {}).items():
+    for key, (place, count) in op.program_constants.items():
         params[key], consts = _graphs(params[key])
         if consts:
             at = params["cond_nconsts"] if place < 0 else place
