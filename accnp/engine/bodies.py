@@ -12,7 +12,6 @@ from math import prod
 from accnp.config import config
 from accnp.engine.steps import LARGE, OTHERS_SHARED, SHARED, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
-from accnp.ir.aval import result_avals
 from accnp.ir.kernel import LONG_STEP
 from accnp.ir.mesh_axis import is_over_mesh
 from accnp.primitives.views import contiguous
@@ -78,7 +77,7 @@ def is_message(step: HostStep) -> bool:
         whole = zip(shape, strides, contiguous(shape), strict=True)
         if any([n > 1 and stride != k * dtype.itemsize for n, stride, k in whole]):
             return False
-    return sends(step.op, step.params, nbytes, step.aval)
+    return sends(step.op, step.params, nbytes, step.avals[0])
 
 
 def _is_empty(step: HostStep) -> bool:
@@ -86,8 +85,7 @@ def _is_empty(step: HostStep) -> bool:
     effects."""
     if step.op.kind == "callback":
         return False
-    avals = result_avals(step.aval)
-    return all(a.size == 0 for a in avals)
+    return all(a.size == 0 for a in step.avals)
 
 
 def operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from accnp.compiler.fusion.clusters import cluster_of
 from accnp.compiler.fusion.describe import (
     aval_text,
     bytes_text,
@@ -46,7 +47,7 @@ def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
         else:
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:
-                step_indices.setdefault(v.cluster.resolve_merged(), i)
+                step_indices.setdefault(cluster_of(v), i)
     return step_indices
 
 

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from accnp.compiler.fusion.clusters import cluster_of
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
@@ -41,7 +42,6 @@ from accnp.engine.steps import (
     elementwise_operands,
 )
 from accnp.engine.traffic import spec_bytes
-from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
@@ -151,12 +151,12 @@ class DevicePlanner(Planner):
     # --- single operations ---
 
     def host(self, v: Value) -> None:
-        avals = result_avals(v.aval)
+        avals = v.avals
         if any([a.size for a in avals]) or v.op.kind in ("loop", "callback") or v.op.effect:
             super().host(v)
             return
         # Nothing is computed, so the CPU is not needed.
-        slots = self.parts(v) if isinstance(v.aval, tuple) else [(self.slot(v), -1)]
+        slots = self.parts(v) if v.has_several_results else [(self.slot(v), -1)]
         step = self.own_step(empty_kernel(), [], v)
         step.allocs = [(slot, 0) for slot, _ in slots]
         step.load(self.plan.fastmath)
@@ -189,7 +189,7 @@ class DevicePlanner(Planner):
     def supports(self, v: Value) -> bool:
         """Return whether the array library supports the dtypes of an operation. Kernels of users
         check their own."""
-        avals = [x.aval for x in v.inputs] + [*result_avals(v.aval)]
+        avals = [x.aval for x in v.inputs] + [*v.avals]
         supports = driver_of(self.device).knows
         return v.op.cuda is not None or all(supports(a.dtype) for a in avals)
 
@@ -237,7 +237,7 @@ class DevicePlanner(Planner):
                 )
             self.plan.steps.append(step)
             return
-        v.cluster.form = "own"
+        cluster_of(v).form = "own"
         self.plan.steps.append(device_step)
 
     def guard_branches(self, step: ControlStep) -> bool:

@@ -150,7 +150,7 @@ class LibraryStep(HostStep):
     @property
     def allocs(self) -> list[tuple[int, int]]:
         """Slots that it makes, and their bytes, as those of a kernel."""
-        avals = [self.aval if index < 0 else self.aval[index] for _, index in self.results]
+        avals = [self.avals[max(index, 0)] for _, index in self.results]
         return [(slot, a.nbytes) for (slot, _), a in zip(self.results, avals, strict=True)]
 
     @property
@@ -168,7 +168,7 @@ class LibraryStep(HostStep):
             return None
         outputs: list[DeviceArray] = []
         for _, index in self.results:
-            value, aval = (out, self.aval) if index < 0 else (out[index], self.aval[index])
+            value, aval = out if index < 0 else out[index], self.avals[max(index, 0)]
             mine = xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
             fresh = mine.flags.c_contiguous and mine.flags.owndata
             outputs.append(mine if fresh else mine.copy(order="C"))

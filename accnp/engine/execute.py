@@ -217,7 +217,7 @@ def run_host_step(
         raise
     for slot, index in step.results:
         value = np.asarray(out if index < 0 else out[index])
-        aval = step.aval if index < 0 else step.aval[index]
+        aval = step.avals[max(index, 0)]
         slots[slot] = own_buffer(value, aval, arrays)
 
 
@@ -225,7 +225,7 @@ def _compute_in_rounds(
     step: HostStep, arrays: Sequence[np.ndarray], result_buffer: Buffer | None
 ) -> Buffer:
     """Compute an op in rounds, each of which several threads share, and return its result."""
-    aval = step.aval
+    (aval,) = step.avals
     assert step.op.rounds is not None
     buffer = result_buffer or pool.empty(aval.nbytes)
     out = buffer.view(aval.shape, aval.dtype, writeable=True)

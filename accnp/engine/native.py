@@ -160,9 +160,9 @@ class Driver(ControlText):
 
         for inner in plan.steps:
             if isinstance(inner, HostStep) and is_message(inner):
-                ((slot, _),) = inner.results
-                codes.setdefault(slot, dtype_code(inner.aval.dtype))
-                make(slot, inner.aval.nbytes)
+                ((slot, _),), (aval,) = inner.results, inner.avals
+                codes.setdefault(slot, dtype_code(aval.dtype))
+                make(slot, aval.nbytes)
                 self.send(inner, spots, spots[slot])
                 release(inner.frees)
                 continue

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from accnp.compiler.fusion.clusters import chains
+from accnp.compiler.fusion.clusters import chains, cluster_of
 from accnp.compiler.fusion.costs import HEAVY
 from accnp.compiler.fusion.fuse import Cluster, fuse
 from accnp.compiler.fusion.lower import lower, lower_rows
@@ -32,7 +32,7 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
 from accnp.forks import imported
-from accnp.ir.aval import make_aval, result_avals
+from accnp.ir.aval import make_aval
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
@@ -249,7 +249,7 @@ class Planner:
         if computed is not None and all(self.slot(a.value) != array for a in computed.loads):
             own = self.own_kernel(v, self.called(v), computed=computed)
         if own:
-            v.cluster.members += producer.members
+            cluster_of(v).members += producer.members
             own[0].label += f" and {producer.size} more"
         else:
             self.slots.pop(id(producer.roots[0]), None)
@@ -261,8 +261,8 @@ class Planner:
         return self.plan.n_slots - 1
 
     def slot(self, v: Value) -> int:
-        while v.role == "alias":
-            v = v.cluster
+        while v.alias is not None:
+            v = v.alias
         number = self.slots.get(id(v))
         if number is None:
             if v.role == "scalar" and not v.stored:
@@ -422,13 +422,13 @@ class Planner:
         producer = self.inner.pop(id(v), None)
         own = self.with_updates(v, producer) if producer is not None else []
         if own:
-            v.cluster.form = "own"
+            cluster_of(v).form = "own"
             self.plan.steps += own
             return
         step = self.called(v)
         own = self.own_kernel(v, step)
         if own:
-            v.cluster.form = "own"
+            cluster_of(v).form = "own"
         elif self.jitted and imported("accnp.engine.bodies").is_message(step):
             own = [self.message(v, step)]
         self.plan.steps += own or [step]
@@ -452,7 +452,7 @@ class Planner:
     def called(self, v: Value) -> HostStep:
         """Return the step of a library call, with slots for its results."""
         step = self.library(v)
-        if isinstance(v.aval, tuple):
+        if v.has_several_results:
             step.results += self.parts(v)
         else:
             step.results.append((self.slot(v), -1))
@@ -494,7 +494,7 @@ class Planner:
             make = lowerings.writer(v.op.lowering.kernel)
         if make is None:
             return []
-        avals = result_avals(v.aval)
+        avals = v.avals
         operands: list[Operand] = []
         for _, shape, dtype, strides, *_ in call.operands:
             size = dtype.itemsize
@@ -532,7 +532,7 @@ class Planner:
         if computed is not None:
             step.moved += spec_bytes([computed.spec]) - 2 * v.inputs[-1].aval.nbytes
         result_slots = {i: slot for slot, i in call.results}
-        several = isinstance(v.aval, tuple)
+        several = v.has_several_results
         for i, a in enumerate(avals):
             slot = result_slots.get(i if several else -1)
             if slot is None:
@@ -590,7 +590,7 @@ class Planner:
             kernel_step.cluster = v.cluster
             kernel_step.moved = step.nbytes
             kernel_step.label = v.op.name
-            v.cluster.form = "own"
+            cluster_of(v).form = "own"
             self.plan.steps.append(kernel_step)
 
     def native(self, step: ControlStep) -> KernelStep | str:

@@ -18,7 +18,6 @@ from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, wait_for_background
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
-from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import STRETCH, KernelSpec
 from accnp.ir.node import Node
@@ -245,7 +244,7 @@ class HostStep:
     what = "library call"
 
     __slots__ = (
-        "aval", "frees", "in_rounds", "nbytes", "node", "op", "operands", "params", "place",
+        "avals", "frees", "in_rounds", "nbytes", "node", "op", "operands", "params", "place",
         "results", "work",
     )  # fmt: skip
 
@@ -255,11 +254,11 @@ class HostStep:
         self.node = v.node
         self.place = -1  # position of its node in the pending graph that an eager plan is made for
         self.nbytes = value_bytes(v)
-        self.aval = v.aval  # not that of the node: a value may be an intermediate result of it
+        self.avals = v.avals  # not those of the node: a value may be an intermediate result of it
         self.operands: list[HostOperand] = []
-        self.results: list[tuple[int, Any]] = []
+        self.results: list[tuple[int, int]] = []  # slots; indices of results, -1 for the only one
         self.frees: list[int] = []
-        self.work = v.op.cost * max([a.size for a in result_avals(v.aval)] or [1])
+        self.work = v.op.cost * max([a.size for a in v.avals] or [1])
         self.in_rounds = v.op.rounds is not None and self.work >= LIBRARY_PARALLEL
 
 
@@ -319,7 +318,7 @@ def forget_nodes(plan: Plan, program: Program) -> None:
     for v in (*program.leaves, *program.values):
         # Values and clusters refer to each other. Without this, the nodes would stay alive until
         # the garbage collector runs.
-        v.node, v.cluster, v.demands, v.why = None, None, [], ()
+        v.node, v.cluster, v.alias, v.demands, v.why = None, None, None, [], ()
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = step.chained = None
@@ -346,7 +345,7 @@ class ControlStep:
         self.params = value.params
         self.node = value.node
         self.place = -1  # see `HostStep`
-        self.avals: tuple[Any, ...] = value.aval
+        self.avals = value.avals
         self.inputs = [x.aval for x in value.inputs]
         self.operands = operands  # slots, all contiguous
         self.bodies = bodies

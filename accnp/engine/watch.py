@@ -154,8 +154,8 @@ def _compute_checked(
     assert v.op.numpy is not None
     with np.errstate(all="ignore"):
         out = v.op.numpy(*operands, **v.params)
-    several = isinstance(v.aval, tuple)
-    pairs = zip(out, v.aval, strict=True) if several else [(out, v.aval)]
+    several = v.has_several_results
+    pairs = zip(out if several else [out], v.avals, strict=True)
     results = [np.broadcast_to(np.asarray(r, a.dtype), a.shape) for r, a in pairs]
     for result in results:
         kind = find_bad(result, kinds)

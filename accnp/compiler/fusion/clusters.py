@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.regions import Cuts, count_cells, union_of_cuts
 from accnp.compiler.fusion.spaces import (
-    View,
     is_one_value,
     is_row,
     keeps_order,
@@ -23,10 +22,15 @@ from accnp.compiler.fusion.spaces import (
     strip_views,
 )
 from accnp.config import config
+from accnp.ir.op import Op
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.spaces import Views
+
 
 __all__ = [
-    "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "chains", "how", "in_order",
-    "reaches", "write_last",
+    "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "chains", "cluster_of", "how",
+    "in_order", "reaches", "write_last",
 ]  # fmt: skip
 
 MAX_MEMBERS = 100  # statements of a kernel; above this, compile time grows faster than linearly
@@ -40,7 +44,7 @@ class Demand:
 
     __slots__ = ("_cluster", "chain", "context", "how")
 
-    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Any, ...]) -> None:
+    def __init__(self, cluster: Cluster, how: str, context: str, chain: Views) -> None:
         self._cluster = cluster
         self.how = how
         self.context = context  # where the consumer is computed: "full", "row", "scalar", "host"
@@ -118,6 +122,12 @@ class Cluster:
         while c.merged is not None:
             c = c.merged
         return c
+
+
+def cluster_of(v: Value) -> Cluster:
+    """Return the cluster of a value that was planned and is not an alias."""
+    assert v.cluster is not None
+    return v.cluster.resolve_merged()
 
 
 class Chain:
@@ -225,7 +235,7 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
     if len(program.values) > config.fusion_limit:
         return {}
     stored_ids = {id(v) for v in program.outputs}
-    stored_ids |= {id(v.cluster) for v in program.values if v.role == "alias"}
+    stored_ids |= {id(v.alias) for v in program.values if v.alias is not None}
     reader_of: dict[Cluster, Cluster] = {}
     for c in clusters:
         (reader, *others), (v, *more) = list(c.readers) or [c], c.roots or [None]
@@ -244,7 +254,7 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
     return reader_of
 
 
-def how(c: Cluster, base: Value, chain: tuple[View, ...], context: str) -> str:
+def how(c: Cluster, base: Value, chain: Views, context: str) -> str:
     """Classify how a consumer reads a base value through views (see `fuse.py`)."""
     if base.aval.ndim == 0:
         return "scalar"
@@ -254,7 +264,9 @@ def how(c: Cluster, base: Value, chain: tuple[View, ...], context: str) -> str:
         return "same" if all(keeps_order(w) for w in chain) else "view"
     if not chain:
         return "same"
-    if any(w.op is w for w in chain):  # not a view of the program: see Placed, Coordinate
+    if any(
+        not isinstance(w.op, Op) for w in chain
+    ):  # not a view of the program: see Placed, Coordinate
         return "view"
     seen = strided(base, chain)
     assert seen is not None

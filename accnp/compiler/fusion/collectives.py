@@ -77,7 +77,8 @@ def _lower_all_gather(builder: ProgramBuilder, node: Node, x: Value) -> Value:
 
 def _lower_all_to_all(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     p = node.params
-    n, at = p["axis_size"], p["split_axis"]
+    n: int = p["axis_size"]
+    at: int = p["split_axis"]
     if p["tiled"]:
         s = x.aval.shape
         x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
@@ -152,7 +153,8 @@ def _add_two_processes(
 
 def _lower_reduce_scatter(builder: ProgramBuilder, node: Node, x: Value) -> Value:
     p = node.params
-    n, at = p["axis_size"], p["scatter_dimension"]
+    n: int = p["axis_size"]
+    at: int = p["scatter_dimension"]
     shape = x.aval.shape
     split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
     x = _view(builder, node, x, split)

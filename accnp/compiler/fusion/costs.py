@@ -15,6 +15,7 @@ import numpy as np
 from accnp.compiler.fusion.clusters import Demand
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import in_kernel, strip_views
+from accnp.ir.op import Op
 from accnp.primitives.conversion import CONVERT
 
 __all__ = [
@@ -73,12 +74,13 @@ def does_not_expand(d: Demand, v: Value) -> bool:
     top = None
     for w in d.chain:
         top = w.aval.size if top is None else top
-        if w.op is w:
+        rule = w.op
+        if not isinstance(rule, Op):
             if top > w.aval.size:
                 return False
             # Only the region of a Placed view is computed. The coordinates of a gather are computed
             # once per window if the loops over windows are inside.
-            top = None if w.outside else top
+            top = None if rule.outside else top
             if w.inputs[0] is v and top is None:
                 return True
     return top is None or top <= v.aval.size
@@ -112,7 +114,7 @@ def times(v: Value) -> int:
     compute different elements."""
     total = 0
     for d in distinct(v.demands):
-        below = next((w for w in reversed(d.chain) if w.op is w), None)
+        below = next((w for w in reversed(d.chain) if not isinstance(w.op, Op)), None)
         top = d.chain[0].aval.size if d.chain else v.aval.size
         total += top if below is None else min(top, below.inputs[0].aval.size)
     return -(-total // v.aval.size)

@@ -78,8 +78,8 @@ def leaf_text(v: Value) -> str:
 
 def find_storing_cluster(v: Value) -> Cluster | None:
     """Return the cluster that stores a value."""
-    while v.role == "alias":
-        v = v.cluster
+    while v.alias is not None:
+        v = v.alias
     if v.cluster is None and v.parent is not None:
         return find_storing_cluster(v.parent)
     return None if v.cluster is None else v.cluster.resolve_merged()

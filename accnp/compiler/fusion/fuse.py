@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import (
     Chain,
@@ -74,6 +74,10 @@ from accnp.compiler.fusion.spaces import (
 from accnp.config import config
 from accnp.primitives.views import contiguous
 
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.spaces import Views
+
+
 __all__ = ["Cluster", "fuse"]
 
 
@@ -101,7 +105,7 @@ class Fusion:
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
-            v.stored, v.cluster, v.role, v.demands, v.why = False, None, "", [], ()
+            v.stored, v.cluster, v.alias, v.role, v.demands, v.why = False, None, None, "", [], ()
         for v in self.program.outputs:
             store(v, OUTPUT)
         for v in reversed(self.program.values):
@@ -192,7 +196,7 @@ class Fusion:
         for i, x in enumerate(v.inputs if v.parent is not None else ()):
             store(x, f"{v.op.name} keeps apart what comes before it and after it")
             if i == v.index:
-                v.stored, v.role, v.cluster = True, "alias", x
+                v.stored, v.role, v.alias = True, "alias", x
             for d in v.demands:
                 if i == v.index:
                     self.wish(x, Demand(d.cluster, "load", d.context, d.chain))
@@ -216,7 +220,7 @@ class Fusion:
             return False
         store(base, f"{v.op.name} of it is stored, too, and shares its memory")
         v.role = "alias"
-        v.cluster = base
+        v.alias = base
         for d in v.demands:
             self.wish(base, Demand(d.cluster, "load", d.context, d.chain))
         return True
@@ -438,7 +442,7 @@ class Fusion:
 
     # --- demanding ---
 
-    def demand_places(self, v: Value, c: Cluster, outer: tuple[Any, ...]) -> None:
+    def demand_places(self, v: Value, c: Cluster, outer: Views) -> None:
         x, starts = v.inputs
         for k in range(starts.aval.shape[-1]):
             self.demand(starts, c, "full", (*outer, Coordinate(v, k)))
@@ -475,9 +479,7 @@ class Fusion:
         else:
             self.demand_inputs(v, c, role, ())
 
-    def demand_parts(
-        self, v: Value, parts: tuple[Placed, ...], c: Cluster, outer: tuple[Any, ...]
-    ) -> None:
+    def demand_parts(self, v: Value, parts: tuple[Placed, ...], c: Cluster, outer: Views) -> None:
         for p in parts:
             self.demand(p.inputs[0], c, "full", (*outer, p))
 
@@ -486,17 +488,17 @@ class Fusion:
             if d.cluster is not c:
                 d.cluster.need(c)
 
-    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
+    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: Views) -> None:
         for x in v.inputs:
             self.demand(x, c, context, outer)
 
-    def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
+    def demand(self, x: Value, c: Cluster, context: str, outer: Views) -> None:
         base, chain = strip_views(x)
         if x.aval.ndim == 0:  # computed in the prologue, where the consumer's views do not apply
             context, outer = "scalar", ()
         self.demand_through(base, c, context, (*outer, *chain))
 
-    def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Any, ...]) -> None:
+    def demand_through(self, base: Value, c: Cluster, context: str, chain: Views) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             # It is not an affine function of the loop indices, so it is stored and loaded.
             store(base, "no strides can say this view of an index")
@@ -506,13 +508,15 @@ class Fusion:
             # continue from there.
             keep = expressible(base, chain)
             lower = base.aval.shape
-            base, chain, was_stored = chain[keep], chain[:keep], True
+            view = chain[keep]
+            assert isinstance(view, Value)  # strides express the others
+            base, chain, was_stored = view, chain[:keep], True
             store(base, f"no strides can say {base.op.name} of {list(lower)}, read through views")
         self.look_through(chain, c)
         way = "view" if was_stored else how(c, base, chain, context)
         self.wish(base, Demand(c, way, context, chain))
 
-    def look_through(self, chain: tuple[Any, ...], c: Cluster) -> None:
+    def look_through(self, chain: Views, c: Cluster) -> None:
         """Add demands to the views of a chain. If another consumer needs one of them stored, this
         cluster loads it too and must come later."""
         for view in chain:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.clusters import Demand
     from accnp.compiler.fusion.lower import ClusterLowering
     from accnp.compiler.fusion.program import Value
-    from accnp.compiler.fusion.spaces import Strided, View
+    from accnp.compiler.fusion.spaces import Strided, Views
     from accnp.ir.op_types import Params
 
 __all__ = ["COST", "Coordinate", "can_express_views", "is_gather", "write_gather"]
@@ -81,7 +81,7 @@ def gathered_strides(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(moved)
 
 
-def can_express_views(v: Value, chain: tuple[View, ...]) -> bool:
+def can_express_views(v: Value, chain: Views) -> bool:
     """Return whether strides can express a reader's views of the gathered elements."""
     x = v.inputs[0]
     base, below = strip_views(x)
@@ -144,7 +144,7 @@ class _Writer:
         self.l.scalars.append(Statement(name, dtype, text, args))
         return name
 
-    def write(self, chain: tuple[View, ...]) -> str:
+    def write(self, chain: Views) -> str:
         v, low = self.v, self.l
         x, starts = v.inputs
         dims, mode = v.params["dimension_numbers"], v.params["mode"]
@@ -181,7 +181,7 @@ class _Writer:
         return self.add(v.aval.dtype, "select({0}, {1}, {2})", inside, element, self.fill())
 
 
-def write_gather(lowering: ClusterLowering, v: Value, chain: tuple[View, ...], context: str) -> str:
+def write_gather(lowering: ClusterLowering, v: Value, chain: Views, context: str) -> str:
     """Write the statements of a gather read through views; return the name of its element."""
     names = lowering.names if context == "row" else lowering.full_names
     key = (id(v), tuple(map(id, chain)), context)

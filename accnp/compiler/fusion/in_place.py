@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from accnp.compiler.fusion.clusters import Cluster
+from accnp.compiler.fusion.clusters import Cluster, cluster_of
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.spaces import (
     NATIVE,
@@ -80,7 +80,7 @@ def _delay_update_kernels(
     """Reorder clusters so that a kernel that computes the values of one update comes after the step
     that makes the updated array, as in a chain of updates."""
     for u in updates:
-        written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.resolve_merged()
+        written, at = strip_views(u.inputs[1], through=True)[0], cluster_of(u)
         c = _cluster_of(written) or single.get(id(written))
         array = strip_views(u.inputs[0], through=True)[0]
         producer = None if array.is_leaf else _cluster_of(array.parent or array)
@@ -147,7 +147,7 @@ def _is_read(
     array: Value, u: Value, c: Cluster, order: dict[Cluster, int], clusters: Sequence[Cluster]
 ) -> bool:
     """Return whether a step between a kernel and an update reads the array."""
-    between = clusters[order[c] + 1 : order[u.cluster.resolve_merged()]]
+    between = clusters[order[c] + 1 : order[cluster_of(u)]]
     for other in between:
         if array.id in other.loads:
             return True

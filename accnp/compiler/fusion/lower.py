@@ -21,7 +21,7 @@ from accnp.ir.kernel import Access, KernelSpec, Phase, RowReduction, Statement, 
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
-    from accnp.compiler.fusion.spaces import Strided
+    from accnp.compiler.fusion.spaces import Strided, Views
 
 __all__ = ["lower", "lower_rows", "scalar_text"]
 
@@ -147,7 +147,7 @@ class ClusterLowering:
             return write_gather(self, v, (), "full")
         return self.compute(v, (), "full")
 
-    def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
+    def assembled(self, v: Value, chain: Views) -> str:
         """Emit the operand that an assembled value consists of in this cell."""
         if id(v) not in self.parts:
             self.parts[id(v)] = placed(v) or ()
@@ -257,13 +257,13 @@ class ClusterLowering:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def emit(self, x: Value, outer: tuple[Any, ...], context: str) -> str:
+    def emit(self, x: Value, outer: Views, context: str) -> str:
         if x.aval.ndim == 0:
             return self.scalar(x)
         base, chain = strip_views(x)
         return self.emit_base(base, (*outer, *chain), context)
 
-    def emit_base(self, base: Value, chain: tuple[Any, ...], context: str) -> str:
+    def emit_base(self, base: Value, chain: Views, context: str) -> str:
         if base.aval.ndim == 0:
             return self.scalar(base)
         if self.is_computed_here(base) and base.role == "row":
@@ -283,7 +283,7 @@ class ClusterLowering:
             strides = self.spread(shape, strides)
         return self.load(base, strides, offset, context)
 
-    def compute(self, v: Value, chain: tuple[Any, ...], context: str) -> str:
+    def compute(self, v: Value, chain: Views, context: str) -> str:
         key = (id(v), tuple(map(id, chain)), context)
         names = self.names if context == "row" else self.full_names
         known_name = names.get(key)
@@ -296,14 +296,14 @@ class ClusterLowering:
             names[key] = name
             return name
         # This loop replaces recursion over the operands, because graphs can be deep.
-        stack: list[tuple[Value, tuple[Value, ...]]] = [(v, chain)]
+        stack: list[tuple[Value, Views]] = [(v, chain)]
         while stack:
             w, outer = stack[-1]
             k = (id(w), tuple(map(id, outer)), context)
             if k in names:
                 stack.pop()
                 continue
-            missing: list[tuple[Value, tuple[()] | tuple[Value, ...]]] = []
+            missing: list[tuple[Value, Views]] = []
             for x in w.inputs:
                 if x.aval.ndim == 0:
                     continue
@@ -387,7 +387,7 @@ class ClusterLowering:
             self.scalars.append(Statement(self.names[key], dtype, text))
         return self.names[key]
 
-    def emit_single_element(self, v: Value, chain: tuple[Any, ...]) -> str:
+    def emit_single_element(self, v: Value, chain: Views) -> str:
         """Emit one element of a stored value or of an iota, which views with rank 0 select."""
         name = self.fresh("k")
         nowhere = (0,) * len(self.shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from accnp.primitives.kinds import full
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
-    from accnp.compiler.fusion.clusters import Demand
+    from accnp.compiler.fusion.clusters import Cluster, Demand
+    from accnp.compiler.fusion.in_place import Home
     from accnp.ir.op_types import Params
 
 __all__ = ["Program", "Value", "build", "from_graph"]
@@ -40,8 +41,8 @@ class Value:
     """One value of a program: a leaf (op kind "leaf") or the result of an operation."""
 
     __slots__ = (
-        "aval", "cluster", "demands", "home", "id", "index", "inputs", "node", "op", "params",
-        "parent", "role", "stored", "why",
+        "alias", "aval", "cluster", "demands", "home", "id", "index", "inputs", "node", "op",
+        "params", "parent", "role", "stored", "why",
     )  # fmt: skip
 
     def __init__(
@@ -55,19 +56,31 @@ class Value:
         self.op = op
         self.params = params
         self.inputs = inputs
-        self.aval: Any = aval  # one, which all passes read, or one for each of several results
+        # The type of the result; of several results, a tuple, which only `avals` reads.
+        self.aval = cast("Aval", aval)
         self.node = node
         self.id = -1
         self.index = -1  # index among the results of `parent`, for ops with several results
         self.parent: Value | None = None
         # Set by fusion:
         self.stored = False
-        self.cluster: Any = None
-        self.role = ""  # "full", "row", "inline", "scalar"
+        self.cluster: Cluster | None = None
+        self.role = ""  # "full", "row", "inline", "scalar", "alias"
+        self.alias: Value | None = None  # the value whose memory it shares, if it is an alias
         self.demands: list[Demand] = []
-        self.home: Any = None  # location in an updated array (`in_place.Home`), if any
+        self.home: Home | None = None  # location in an updated array (`in_place.Home`), if any
         # Why it is stored: texts, and clusters that cannot share a kernel (its own or of readers).
-        self.why: tuple[Any, ...] = ()
+        self.why: tuple[str | Cluster, ...] = ()
+
+    @property
+    def has_several_results(self) -> bool:
+        """Whether `aval` is a tuple, of one type for each result."""
+        return isinstance(self.aval, tuple)
+
+    @property
+    def avals(self) -> tuple[Aval, ...]:
+        """The types of all results."""
+        return result_avals(self.aval)
 
     @property
     def is_leaf(self) -> bool:
@@ -216,13 +229,14 @@ class ProgramBuilder:
             return ins[0]
         if op.kind == "reduce":
             x = ins[0]
-            has_one_element = all(x.aval.shape[a] == 1 for a in node.params["axes"])
+            axes: tuple[int, ...] = tuple(node.params["axes"])
+            has_one_element = all([x.aval.shape[a] == 1 for a in axes])
             if has_one_element:
                 if x.aval.shape == node.aval.shape:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
                 return self.make_value(OPS["reshape"], params, (x,), node.aval, node)
-            return self.reduce(node, x, tuple(node.params["axes"]))
+            return self.reduce(node, x, axes)
         if op is CONVERT and ins[0].aval.dtype == node.aval.dtype:
             return ins[0]  # only weak types differ, which do not affect values
         if op.kind == "map":
@@ -437,7 +451,7 @@ def _is_identity(node: Node) -> bool:
 
 def _split_results(whole: Value) -> list[Value]:
     parts: list[Value] = []
-    for i, aval in enumerate(whole.aval):
+    for i, aval in enumerate(whole.avals):
         part = Value(whole.op, whole.params, whole.inputs, aval, whole.node)
         part.parent, part.index = whole, i
         parts.append(part)

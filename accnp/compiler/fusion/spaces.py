@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from accnp.ir.kernel import CHUNK, CODES, code_dtype
+from accnp.ir.op import Op
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
+    from accnp.compiler.fusion.gathers import Coordinate
     from accnp.compiler.fusion.program import Value
-    from accnp.ir.op_types import Params
+    from accnp.compiler.fusion.regions import Placed
 
     Strided = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
+    # An element of a chain of views: a value of a view op, or a part of another value that is read
+    # with strides, such as the region of an assembled value.
+    View = Value | Placed | Coordinate
+    Views = tuple[View, ...]  # a chain of views, outermost first
 
 __all__ = [
     "NATIVE", "apply_views", "axes_longer_than_one", "axes_to_reduce_first", "expressible",
@@ -32,16 +38,6 @@ SHORT_RUN = 32  # below this many elements in the last run of reduced axes, the 
 LONG_AXIS = 64  # a last reduced axis of at least this length is reduced separately
 
 NATIVE = frozenset(code_dtype(code) for code in CODES)
-
-
-class View(Protocol):
-    """An element of a chain of views: a value of a view op, or a part of another value that is read
-    with strides, such as the region of an assembled value."""
-
-    op: Any
-    params: Params
-    inputs: tuple[Any, ...]
-    aval: Any
 
 
 def in_kernel(v: Value) -> bool:
@@ -76,11 +72,13 @@ def is_one_value(v: Value) -> bool:
 
 
 def apply_views(
-    chain: tuple[View, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    chain: Views, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
     """Apply views (outermost first) to strides; None if strides cannot express one of them."""
     for view in reversed(chain):
-        layout = view.op.strides(shape, strides, offset, **view.params)
+        rule = view.op.strides
+        assert rule is not None
+        layout = rule(shape, strides, offset, **view.params)
         if layout is None:
             return None
         shape, strides, offset = layout
@@ -129,11 +127,11 @@ def is_walkable(view: Value, axes: Iterable[int]) -> bool:
     return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept_axes)
 
 
-def strided(base: Value, chain: tuple[View, ...]) -> Strided | None:
+def strided(base: Value, chain: Views) -> Strided | None:
     return apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)
 
 
-def index_strides(iota: Value, chain: tuple[View, ...]) -> Strided | None:
+def index_strides(iota: Value, chain: Views) -> Strided | None:
     """Apply views to an iota, which is an affine function of its indices; None if the result is not
     affine."""
     start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))
@@ -149,15 +147,17 @@ def keeps_order(view: View) -> bool:
     """Return whether a view only adds or drops axes of length 1."""
     a = [n for n in view.inputs[0].aval.shape if n != 1]
     b = [n for n in view.aval.shape if n != 1]
-    return a == b and view.op.keeps_order
+    return a == b and isinstance(view.op, Op) and view.op.keeps_order
 
 
-def expressible(base: Value, chain: tuple[View, ...]) -> int:
+def expressible(base: Value, chain: Views) -> int:
     """Return the index of the outermost view up to which strides over the base suffice."""
     shape, strides, offset = base.aval.shape, contiguous(base.aval.shape), 0
     keep = len(chain) - 1
     for i in range(len(chain) - 1, -1, -1):
-        layout = chain[i].op.strides(shape, strides, offset, **chain[i].params)
+        rule = chain[i].op.strides
+        assert rule is not None
+        layout = rule(shape, strides, offset, **chain[i].params)
         if layout is None:
             break
         shape, strides, offset = layout

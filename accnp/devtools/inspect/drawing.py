@@ -85,8 +85,8 @@ class _Drawing:
 
     def link(self, x: Value, cluster: int | None, to: Box) -> None:
         """Draw the edge from a value: in this kernel, the kernel that stores it, or a leaf."""
-        while cluster is None and x.role == "alias":
-            x = x.cluster
+        while cluster is None and x.alias is not None:
+            x = x.alias
         source = self.inside.get((cluster, id(x))) if cluster is not None else None
         if source is None:
             source = self.stored(x)
@@ -95,8 +95,8 @@ class _Drawing:
 
     def stored(self, x: Value) -> Box | None:
         """Return the box of a value outside of the kernel that reads it."""
-        while x.role == "alias":
-            x = x.cluster
+        while x.alias is not None:
+            x = x.alias
         if id(x) in self.outside:
             return self.outside[id(x)]
         whole = x.parent if x.parent is not None else x

@@ -23,7 +23,7 @@ from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import Callees, CompileError
 from accnp.compiler.unsupported import Unsupported
 from accnp.compiler.user_definitions import with_definitions
-from accnp.engine.steps import HostStep, KernelStep, Plan
+from accnp.engine.steps import KernelStep, Plan
 from accnp.forks import imported
 
 __all__ = ["KernelText", "defined", "explain", "kernel_file", "kernel_text", "memory_of"]
@@ -68,10 +68,8 @@ def memory_of(plan: Plan, program: Program | None) -> dict[int, int]:
             sizes.update(step.allocs)
             sizes.update((slot, n) for slot, _, n, _ in step.updated_slots)
         else:
-            several: Any = step.aval if isinstance(step, HostStep) else step.avals
             for slot, i in step.results:
-                aval: Any = several if i < 0 or not isinstance(several, tuple) else several[i]
-                sizes[slot] = aval.nbytes
+                sizes[slot] = step.avals[max(i, 0)].nbytes
     return sizes
 
 
