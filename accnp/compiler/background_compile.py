@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from accnp.compiler import cache_state, elf_loader
 from accnp.compiler.llvm import objects
@@ -88,7 +88,7 @@ _paused = False  # while the process forks
 
 def compile_first(
     text: str, linked: list[str], separate: list[str], kernel: str
-) -> tuple[list[int], Any, list[objects.Part]]:
+) -> tuple[list[int], object, list[objects.Part]]:
     """Compile the code of the first tier.
 
     Returns the addresses of the entry and of the word for the address of the optimized code, an

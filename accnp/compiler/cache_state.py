@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp._native import launches
 from accnp.config import config
@@ -16,6 +16,8 @@ from accnp.debug_log import note
 from accnp.forks import at_fork, imported
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.compiler.disk_cache import DiskCache
 
 __all__ = ["Counters", "compile_locks", "counters", "disk_cache", "is_compiling"]
@@ -68,7 +70,7 @@ class Counters:
 counters = Counters()
 
 # A lock for each kernel that is being compiled for a caller, by its key.
-compile_locks: dict[Any, threading.RLock] = {}
+compile_locks: dict[Hashable, threading.RLock] = {}
 at_fork(compile_locks.clear)  # a child process does not have the threads that were compiling
 
 

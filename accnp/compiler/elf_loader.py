@@ -14,7 +14,7 @@ import mmap
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler import executable_memory
 from accnp.compiler.external_symbols import find_symbols
@@ -23,7 +23,8 @@ from accnp.config import config
 from accnp.forks import imported
 
 if TYPE_CHECKING:
-    from accnp.compiler.kernel_cache import Kernel
+    from collections.abc import Hashable
+
 
 __all__ = ["Code", "load", "mapped"]
 
@@ -53,7 +54,7 @@ _JUMPS = {
 }
 
 
-def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
+def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], object]:
     """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
     the code mapped, and the kernels that it calls."""
     images = split_object_files(data)
@@ -79,7 +80,7 @@ class Code:
     def __init__(self, base: int, size: int) -> None:
         self._unmap = executable_memory.unmap
         self._base = base
-        self.kernels: list[Kernel] = []  # that it calls
+        self.kernels: Sequence[object] = ()  # that it calls
         mapped[base] = size
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -112,7 +113,7 @@ class _Image:
         self.machine = files[0].machine if files else _X86_64
         code = [s for f in files for s in f.sections if s.loaded and not s.writable]
         data = [s for f in files for s in f.sections if s.loaded and s.writable]
-        self.slots: dict[Any, int] = {}
+        self.slots: dict[Hashable, int] = {}
         self.free = _laid_out(code, 0)
         room = 16 * sum(len(f.relocations) for f in files)  # for jumps, at most
         edge = -(-(self.free + room) // mmap.PAGESIZE) * mmap.PAGESIZE

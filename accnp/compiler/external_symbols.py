@@ -8,12 +8,11 @@ installs the functions that find them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 __all__ = ["address_of", "find_symbols", "install_finders"]
 
-_Addresses = tuple[dict[str, int], list[Any]]
+_Addresses = tuple[dict[str, int], Sequence[object]]
 _finders: list[tuple[Callable[[bytes], _Addresses], Callable[[str], int | None]]] = []
 
 
@@ -24,7 +23,7 @@ def install_finders(
     _finders[:] = [(find, address)]
 
 
-def find_symbols(data: bytes) -> tuple[dict[str, int], list[Any]]:
+def find_symbols(data: bytes) -> tuple[dict[str, int], Sequence[object]]:
     """Return the addresses of the symbols to which object files refer, and the kernels that must
     stay loaded for them."""
     return _finders[0][0](data)

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp._native import launch_held, launch_released
 from accnp.address_space import has_room, is_shortage, make_shortage_error
@@ -84,7 +84,7 @@ class Kernel:
         self.origin = origin
         self.seconds = 0.0  # spent on compiling or loading it
         self.address = address
-        self._code: tuple[Any, ...] = ()
+        self._code: tuple[object, ...] = ()
         self.place(address, code)
 
     def place(self, address: int, code: object) -> None:
@@ -130,6 +130,8 @@ def pack(arguments: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
 
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.compiler.disk_cache import DiskCache
     from accnp.compiler.llvm.objects import Part
     from accnp.compiler.loops.ir import Kernel as LoopKernel
@@ -138,7 +140,7 @@ if TYPE_CHECKING:
     # The word for the address of the optimized code, its modules, and its place on disk.
     _Upgrade = tuple[int, list[Part], DiskCache | None, str]
 
-_Key = tuple[Any, ...]  # all that the code of a kernel depends on
+_Key = tuple["Hashable", ...]  # all that the code of a kernel depends on
 _kernels: BoundedCache[_Key, Kernel] = BoundedCache("kernel_cache_size")
 # All kernels that exist: plans may need one that the cache has evicted.
 _alive: weakref.WeakValueDictionary[_Key, Kernel] = weakref.WeakValueDictionary()
@@ -318,7 +320,7 @@ def _native(
     stored: bool = True,
     upgrades: list[_Upgrade] | None = None,
     first_tier: FirstTier = FirstTier.NEVER,
-) -> tuple[list[int], Any, str]:
+) -> tuple[list[int], object, str]:
     """Return the addresses of symbols, an object that keeps the code loaded, and the origin.
 
     If the code is of the first tier, the data for its optimization is appended to `upgrades`.
@@ -399,7 +401,7 @@ def wait_for_background(kernel: Kernel | None = None) -> None:
 
 def native_code(
     identity: tuple[str, ...], text: str, symbols: tuple[str, ...]
-) -> tuple[list[int], Any]:
+) -> tuple[list[int], object]:
     """Return the addresses of symbols of a text of LLVM IR, and an object that keeps the code."""
     return _native(identity, lambda: (text, [], []), symbols)[:2]
 
@@ -481,7 +483,7 @@ def _lower_with_numba(
     fastmath: bool,
     callees: Callees,
     program: LoopKernel | None,
-) -> tuple[list[int], Any, str]:
+) -> tuple[list[int], object, str]:
     """Compile a kernel through Numba's public API, without the disk; returns as `_native`."""
     numba = imported("accnp.compiler.numba.compile")
 
@@ -510,7 +512,7 @@ def _lower_with_numba(
     return [address], code, "compiled"
 
 
-def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
+def enter_function(address: int, signature: Sequence[str]) -> tuple[int, object]:
     """Return the address of an entry of a loaded function, and an object that keeps it."""
     text = imported("accnp.compiler.llvm.entry").entry_at(address, signature)
     (entry,), code, _ = _native(("kernel", text), lambda: (text, [], []), (ENTRY,), stored=False)
@@ -530,7 +532,7 @@ def _find_symbols(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     return imported("accnp.compiler.library.addresses").resolve_symbols(data, library_kernel)
 
 
-_called: list[Any] = []  # code of other modules that kernels call is never freed
+_called: list[object] = []  # code of other modules that kernels call is never freed
 
 
 def address_of(symbol: str) -> int | None:

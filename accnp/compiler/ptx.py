@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.caches import BoundedCache
 from accnp.compiler.cache_state import counters, disk_cache
@@ -22,11 +22,15 @@ from accnp.compiler.ptx_code import NEWEST, Ptx
 from accnp.config import config
 from accnp.forks import imported, renewed
 
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+
 __all__ = ["THREADS", "ptx_of"]
 
 THREADS = 256  # of a block, unless a kernel says otherwise
 
-_ptx_cache = BoundedCache[tuple[Any, ...], "Ptx"]("kernel_cache_size").register(
+_ptx_cache = BoundedCache[tuple["Hashable", ...], "Ptx"]("kernel_cache_size").register(
     "PTX", "code for GPUs"
 )
 _lock = renewed(threading.Lock())

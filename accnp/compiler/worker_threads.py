@@ -10,7 +10,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from accnp.config import config
 from accnp.forks import Gate, at_fork, start_thread
@@ -55,7 +54,7 @@ atexit.register(_at_exit)
 at_fork(at_work.reset)
 
 
-def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
+def in_parallel(tasks: Sequence[Callable[[], object]]) -> None:
     """Run tasks on `config.threads` threads, of which this is one.
 
     The first error of any task is raised when all tasks have ended.

@@ -259,7 +259,7 @@ def install_sharding(sharding_of: Callable[[Aval], Any]) -> None:
 
 
 # Shape, dtype and weak_type, and the devices if there are any.
-_Key = tuple[Any, ...]
+_Key = tuple["Hashable", ...]
 _INTERNED: dict[_Key, Aval] = {}
 # Types that were interned before the last release, and that are still in use: a type must never
 # exist twice.

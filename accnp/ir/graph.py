@@ -20,6 +20,9 @@ from accnp.ir.op import as_tuple
 from accnp.ir.trace import Trace, current, sets_site, state
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from accnp.ir.aval import Aval
     from accnp.ir.op_types import Params
 
 
@@ -63,7 +66,7 @@ class Graph:
         self.calls_python = trace is not None and bool(trace.calls)
         self._order: list[Node] | None = None
         # Derived data (plan, jvp, batched program), cached by the code that computes it.
-        self.extra: dict[Any, Any] = {}
+        self.extra: dict[Hashable, Any] = {}
 
     @property
     def nodes(self) -> list[Node]:
@@ -112,11 +115,11 @@ class Graph:
             self.trace.parent = self.trace.previous = None
 
     @property
-    def in_avals(self) -> tuple[Any, ...]:
+    def in_avals(self) -> tuple[Aval, ...]:
         return tuple(x.aval for x in self.inputs)
 
     @property
-    def out_avals(self) -> tuple[Any, ...]:
+    def out_avals(self) -> tuple[Aval, ...]:
         return tuple(x.aval for x in self.outputs)
 
     def free(self) -> list[Node]:
@@ -235,7 +238,7 @@ def inline_calls(graph: Graph) -> Graph:
 
 
 def build(
-    fn: Callable[[list[Node]], Sequence[Node]], avals: Sequence[Any], name: str = ""
+    fn: Callable[[list[Node]], Sequence[Node]], avals: Sequence[Aval], name: str = ""
 ) -> Graph:
     """Record `fn`, an internal function of leaves (not a user function), as a Graph."""
     with Trace("jit", name) as t:
@@ -247,9 +250,9 @@ def build(
 
 def derive_graph(
     source: Graph,
-    key: tuple[Any, ...],
+    key: tuple[Hashable, ...],
     fn: Callable[[list[Node]], Sequence[Node]],
-    avals: Sequence[Any],
+    avals: Sequence[Aval],
 ) -> Graph:
     """Record `fn` for a transformation rule, or return the graph recorded for the same arguments.
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["to_jaxpr"]
 
 
+Env = dict[int, Any]  # by id of a node: its atom, or a list of those of several results
+
+
 def to_jaxpr(
     graph: Graph, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Primitive]
 ) -> ClosedJaxpr:
@@ -53,7 +56,7 @@ class _Builder:
         self.value_of = value_of
         self.primitive_of = primitive_of
         self.consts: list[Node] = []
-        self.const_atoms: dict[int, Any] = {}
+        self.const_atoms: dict[int, Atom] = {}
         self.constvars: list[Var] = []
         self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
         self.marks: set[int] = set()  # ids of the marks inside the graphs
@@ -71,7 +74,7 @@ class _Builder:
             node = node.inputs[0]
         return node
 
-    def build(self, graph: Graph, env: dict[int, Any], over: list[Node] | None) -> Jaxpr:
+    def build(self, graph: Graph, env: Env, over: list[Node] | None) -> Jaxpr:
         """Convert one graph; `over` are closed-over nodes that become leading inputs (None for the
         outermost graph)."""
         invars = [Var(x.aval) for x in graph.inputs]
@@ -104,7 +107,7 @@ class _Builder:
     def _add_equation(
         self,
         node: Node,
-        env: dict[int, Any],
+        env: Env,
         item_nodes: dict[int, dict[int, Node]],
         eqns: list[JaxprEqn],
     ) -> None:
@@ -131,7 +134,7 @@ class _Builder:
         primitive = self.primitive_of(node.op)
         eqns.append(JaxprEqn(invars, outvars, primitive, params, source_info=site))
 
-    def _own_constants(self, node: Node, env: dict[int, Any]) -> list[Node]:
+    def _own_constants(self, node: Node, env: Env) -> list[Node]:
         """Return the constants that a jitted function closes over; they belong to its own jaxpr.
 
         Closed-over nodes are the leading inputs of its graph; `in_names` names only the others.
@@ -187,7 +190,7 @@ class _Builder:
             add(x)
         return list(seen.values())
 
-    def _get_atom(self, node: Node, env: dict[int, Any]) -> Atom:
+    def _get_atom(self, node: Node, env: Env) -> Atom:
         node = self._skip_marks(node)
         known = env.get(id(node))
         if known is not None:

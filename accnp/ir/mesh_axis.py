@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.ir.op import CALLS, Op, as_tuple
 
@@ -49,7 +49,7 @@ class MeshAxis:
         self.here = ranks.index(rank) // self.stride % self.size  # the position of this process
         self._hash = hash(self._key())
 
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[Hashable, ...]:
         return self.name, self.names, self.sizes, self.ranks
 
     @property

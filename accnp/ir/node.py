@@ -48,6 +48,8 @@ from accnp.ir.trace import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.ir.op_types import Params
 
 
@@ -77,7 +79,7 @@ _distribute: list[Callable[[Op, tuple[Node, ...], Params, Any], Any]] = []
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 
-def _create_form(op: Op, avals: Sequence[Any], aval: Aval | tuple[Aval, ...]) -> Form:
+def _create_form(op: Op, avals: Sequence[Aval], aval: Aval | tuple[Aval, ...]) -> Form:
     """Create the memo entry of an operation on operands of these types; see `Form`."""
     return Form(op, op.updated_operand, aval, any([x.dtype in NARROW for x in avals]))
 
@@ -210,7 +212,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: Params = EMPTY) -> Node:  #
                 if placement is not None:
                     aval = _place_results(aval, placement)
     else:
-        key: Any = tuple([x.aval for x in inputs])
+        key: Hashable = tuple([x.aval for x in inputs])
         if params:
             key = (key, *params.items())
         form = op.memo.get(key) or op.memo.recall(key)
@@ -390,14 +392,14 @@ install_recording(
 )
 set_pending_limit(PENDING_LIMIT)
 
-_LITERALS = BoundedCache[Any, Node]("type_cache_size").register(
+_LITERALS = BoundedCache["Hashable", Node]("type_cache_size").register(
     "literals", "leaves of Python numbers"
 )
 
 
 def literal(value: complex | np.generic, dtype: np.dtype, weak_type: bool = True) -> Node:
     """Return the interned leaf of a Python scalar (rank 0); kernels take it as an argument."""
-    key: Any = (value, type(value), dtype, weak_type)
+    key: Hashable = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
         key = ("-0.0", dtype, weak_type)
     elif isinstance(value, complex):  # -1-0j equals -1+0j, but lies across a branch cut

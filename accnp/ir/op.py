@@ -21,6 +21,8 @@ from accnp.forks import imported
 from accnp.public_names import OP_MODULES
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp._native import Node
     from accnp.ir.aval import Aval
     from accnp.ir.op_types import (
@@ -412,7 +414,7 @@ class Op:
         collective: Collective | None = None,
         sharding: str = "",
         user_name: str = "",
-        memo: BoundedCache[Any, Form] | None = None,
+        memo: BoundedCache[Hashable, Form] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -463,7 +465,7 @@ class Op:
         self.collective = collective
         self.sharding = sharding
         self.user_name = user_name or name
-        self.memo: BoundedCache[Any, Form]
+        self.memo: BoundedCache[Hashable, Form]
         self.memo = BoundedCache("type_cache_size", grouped=True) if memo is None else memo
 
     def changed(self, **fields: Any) -> Op:

@@ -45,11 +45,13 @@ class _State(threading.local):
         self.abstract: Trace | None = None
         self.dispatching = True
         # Effects that run only if `perform` is called later.
-        self.deferred_effects: list[Any] | None = None
+        self.deferred_effects: list[Node] | None = None
         self.within: EffectsOf | None = None  # the running function that has a derivative rule
         # References that it wrote to, by id, with their previous contents.
         self.written: dict[int, Any] | None = None
-        self.site: Any = None  # the user's line for nodes that are recorded now, if it is known
+        self.site: tuple[CodeType, int] | None = (
+            None  # the user's line for nodes that are recorded now, if it is known
+        )
         # Whether a jaxpr is being made: traces then list all nodes, and named functions stay calls.
         self.named = False
         self.ruled = False  # whether a derivative rule has ever run; it may close over values
@@ -146,17 +148,17 @@ class Trace:
         self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
         self.active = False
         self.walked = False  # its derivative is being computed: no new node depends on its marks
-        self.computed_nodes: list[Any] = []  # their operands are dropped at the end
+        self.computed_nodes: list[Node] = []  # their operands are dropped at the end
         self.previous: Trace | None = None
         # While a jaxpr is made: every node recorded in this trace, in order, including unused ones.
         # A grad trace shares the list of its parent; its own nodes start at `start`.
-        self.recorded: list[Any] = (
+        self.recorded: list[Node] = (
             self.parent.recorded if kind == "grad" and self.parent is not None else []
         )
         self.start = len(self.recorded)
-        self.effects: list[Any] = []  # nodes recorded in it that have an effect, in order
+        self.effects: list[Node] = []  # nodes recorded in it that have an effect, in order
         # All nodes that call Python functions, in order: `effects` and callbacks without effects.
-        self.calls: list[Any] = []
+        self.calls: list[Node] = []
         # In bodies of loops and branches: references from outside that are used, by id.
         self.captures: dict[int, Any] | None = None
         # Under `jvp` of Python numbers: the host values of marks, by id, for custom rules.
@@ -222,7 +224,7 @@ class Trace:
         """The trace itself, under a name that libraries compare."""
         return self
 
-    def supersede(self, old: Sequence[Any], start: int) -> None:
+    def supersede(self, old: Sequence[Node], start: int) -> None:
         """Replace earlier effects by those recorded from number `start` on."""
         replaced = set(map(id, old))
         places = [i for i, n in enumerate(self.effects[:start]) if id(n) in replaced]
@@ -437,7 +439,7 @@ class EffectsOf:
 
     def __init__(self, parent: EffectsOf | None) -> None:
         self.parent = parent  # that of the enclosing function
-        self.deferred: list[Any] = []  # outside of traces: the effects that have not been run yet
+        self.deferred: list[Node] = []  # outside of traces: the effects that have not been run yet
 
     def have(self, node: Node) -> bool:
         """Return whether an operation with an effect belongs to the function."""
@@ -480,7 +482,7 @@ def collect_writes() -> Generator[dict[int, Any]]:
 
 
 @contextlib.contextmanager
-def collect_effects(effects: list[Any]) -> Generator[None]:
+def collect_effects(effects: list[Node]) -> Generator[None]:
     """Outside of traces, collect effects without results in `effects` instead of running them."""
     before, state.deferred_effects = state.deferred_effects, effects
     try:

@@ -34,6 +34,7 @@ from accnp.primitives.elementwise import DIV
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
 if TYPE_CHECKING:
+    from accnp.ir.aval import Aval
     from accnp.ir.op_types import Params
 
 
@@ -205,7 +206,7 @@ def _run_checked(graph: Graph, xs: Sequence[Node], errors: State, enabled: Enabl
     return [env.get(id(x), x) for x in graph.outputs], errors
 
 
-def _checked_graph(graph: Graph, errors: State, enabled: Enabled, avals: Sequence[Any]) -> Graph:
+def _checked_graph(graph: Graph, errors: State, enabled: Enabled, avals: Sequence[Aval]) -> Graph:
     """Return the program (errors, inputs) -> (errors, outputs); the texts of its error codes are
     added to `errors`."""
     n = len(errors.leaves())

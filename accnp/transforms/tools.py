@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.ir.aval import Aval, batched_aval, row_aval
 from accnp.ir.graph import Graph, build
@@ -134,7 +134,7 @@ class Tools:
         The cotangents have the avals of the outputs, or `ct_avals`, which may differ in weak_type.
         """
         avals = graph.out_avals if ct_avals is None else tuple(ct_avals)
-        key: Any = ("transpose", n_res, avals)
+        key: tuple[Hashable, ...] = ("transpose", n_res, avals)
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:

@@ -9,9 +9,9 @@ traces (bodies of loops) are assumed to differ along all axes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from accnp.ir.aval import spans_processes
 from accnp.ir.node import ARG, LITERAL, Node
@@ -19,12 +19,13 @@ from accnp.ir.op import CALLS, OPS, Op, o
 from accnp.ir.trace import Trace, state
 
 if TYPE_CHECKING:
+    from accnp.ir.mesh_axis import MeshAxis
     from accnp.ir.op_types import Params
 
 
 __all__ = ["Varying", "copy_axes", "varying"]
 
-Names = frozenset[Any]
+Names = frozenset[Hashable]
 _NONE: Names = frozenset()
 
 
@@ -43,7 +44,7 @@ class Varying:
 
     __slots__ = ("_known", "every", "level", "over_processes")
 
-    def __init__(self, names: Sequence[Any], over_processes: bool = False) -> None:
+    def __init__(self, names: Sequence[Hashable], over_processes: bool = False) -> None:
         self.every = frozenset(names)
         self._known: dict[int, tuple[Node, Names]] = {}
         # For a multi-process mesh the program is not batched, and `pvary` marks where a value is
@@ -130,10 +131,12 @@ class Varying:
         extra = self.axes_of(ct) - self.axes_of(x)
         if not extra:
             return ct
-        names = sort_axes(extra) if self.over_processes else tuple(extra)
+        names = (
+            sort_axes(cast("Iterable[MeshAxis]", extra)) if self.over_processes else tuple(extra)
+        )
         return o.psum_invariant(ct, axis_name=names, axis_index_groups=None)
 
-    def spread(self, x: Node, names: Iterable[Any]) -> Node:
+    def spread(self, x: Node, names: Iterable[Hashable]) -> Node:
         """Treat a value as one that differs along these axes, too."""
         if spans_processes(x.aval):  # the function takes the whole of it, and spreads that
             return x
@@ -142,7 +145,10 @@ class Varying:
             return x
         if not self.over_processes:
             return o.pvary(x, axis_name=tuple(more), axis_index_groups=None)
-        params = {"axis_name": sort_axes(more), "axis_index_groups": None}
+        params = {
+            "axis_name": sort_axes(cast("Iterable[MeshAxis]", more)),
+            "axis_index_groups": None,
+        }
         if x.trace is None:  # nothing is differentiated with respect to it
             return x
         if x.trace.level >= state.abstract.level:  # type: ignore[union-attr]
@@ -155,7 +161,7 @@ class Varying:
         return node
 
 
-def sort_axes(axes: Iterable[Any]) -> tuple[Any, ...]:
+def sort_axes(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     """Sort the axes of a multi-process mesh in mesh order, which is the same in all processes."""
     return tuple(sorted(axes, key=lambda axis: axis.place))
 

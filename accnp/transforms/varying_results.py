@@ -11,8 +11,7 @@ have no effect here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import ITEM, Node
@@ -20,7 +19,7 @@ from accnp.ir.op import CALLS
 
 __all__ = ["differing_axes"]
 
-Names = frozenset[Any]
+Names = frozenset[Hashable]
 _NONE: Names = frozenset()
 
 

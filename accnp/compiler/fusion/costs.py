@@ -8,7 +8,7 @@ so that a new shape needs no new kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import in_kernel, strip_views
 from accnp.ir.op import Op
 from accnp.primitives.conversion import CONVERT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 __all__ = [
     "AGAIN", "distinct", "does_not_expand", "is_cheap", "is_worth_recomputing", "times", "work",
@@ -103,7 +107,7 @@ def is_worth_recomputing(v: Value) -> bool:
 def distinct(demands: Sequence[Demand]) -> list[Demand]:
     """Return the demands without duplicates: those in the same kernel and through the same views,
     which share one computation."""
-    unique: dict[Any, Demand] = {}
+    unique: dict[Hashable, Demand] = {}
     for d in demands:
         unique.setdefault((id(d.cluster), d.context, *map(id, d.chain)), d)
     return list(unique.values())

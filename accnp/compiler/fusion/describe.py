@@ -7,12 +7,12 @@ and debug logging. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import Cluster
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.regions import count_cells
-from accnp.ir.aval import Aval, result_avals
+from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import is_over_mesh
 from accnp.ir.node import ARG, LITERAL, site_text
@@ -188,7 +188,7 @@ def why_alone(c: Cluster) -> str:
 
 
 def _empty(v: Value) -> bool:
-    avals: list[Any] = [*result_avals(v.aval), *[x.aval for x in v.inputs]]
+    avals = [*v.avals, *[x.aval for x in v.inputs]]
     return any(not isinstance(a, tuple) and a.size == 0 for a in avals)
 
 

@@ -21,6 +21,8 @@ from accnp.ir.kernel import Access, KernelSpec, Phase, RowReduction, Statement, 
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.compiler.fusion.spaces import Strided, Views
 
 __all__ = ["lower", "lower_rows", "scalar_text"]
@@ -71,10 +73,12 @@ class ClusterLowering:
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
         self.reduced: set[int] = axes_longer_than_one(c.shape, c.axes) if c.form != "map" else set()
         self.kept_axes = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.reduced]
-        self.accesses: dict[Any, Access] = {}
+        self.accesses: dict[Hashable, Access] = {}
         self.indices: list[Access] = []
         self.scalars: list[Statement] = []
-        self.names: dict[Any, str] = {}  # scalars and row values, which are valid in all passes
+        self.names: dict[
+            Hashable, str
+        ] = {}  # scalars and row values, which are valid in all passes
         self.levels: dict[int, int] = {}
         self.count = 0
         self.cost = 1
@@ -108,7 +112,7 @@ class ClusterLowering:
             phase = Phase()
             phases.append(phase)
             self.row_section = head if p == 0 else phases[p - 1].row
-            self.full_names: dict[Any, str] = {}
+            self.full_names: dict[Hashable, str] = {}
             self.section, self.phase = phase.full, phase
             for f in reductions:
                 if self.level(f.inputs[0]) == p:

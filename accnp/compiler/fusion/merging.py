@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import Cluster, reaches
 from accnp.compiler.fusion.reasons import MAX_REDUCTIONS, MAX_STORES, why_not_merged
 from accnp.compiler.fusion.spaces import axes_longer_than_one, strip_views
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 __all__ = ["merge", "merge_siblings"]
 
@@ -40,7 +44,7 @@ def merge(homes: set[Cluster]) -> str:
 
 def merge_siblings(clusters: Sequence[Cluster]) -> None:
     """Merge kernels with the same index space that read the same array."""
-    by_shape: dict[Any, list[Cluster]] = {}
+    by_shape: dict[Hashable, list[Cluster]] = {}
     for c in clusters:
         if c.merged is None and c.form in ("map", "row") and len(c.shape):
             by_shape.setdefault(c.shape, []).append(c)

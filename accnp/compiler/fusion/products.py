@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Make", "as_dtype", "product", "reshaped", "transpose_products"]
 
-Make = Callable[[str, "Params", tuple[Any, ...]], Any]
+Make = Callable[[str, "Params", tuple["Value", ...]], "Value"]
 
 
 def product(make: Make, params: Params, a: Value, b: Value, dtype: np.dtype) -> Value | None:

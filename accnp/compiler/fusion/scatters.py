@@ -90,9 +90,9 @@ def _merged_index(
             place = make("mul", {}, (place, const(sizes[k], _PLACE)))
             at = make("add", {}, (place, at))
         place = at
+    assert place is not None
     if inside is not None:
         place = make("select_n", {}, (inside, const(-1, _PLACE), place))
-    assert place is not None
     return reshaped(make, place, (*starts.aval.shape[:-1], 1))
 
 

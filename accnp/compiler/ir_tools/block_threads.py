@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ class Block:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.values: list[Any] = [None] * count
+        self.values: list[np.generic] = [np.bool_(False)] * count
         self.barrier = threading.Barrier(count)
         starts = range(0, count, WARP_SIZE)
         self.warps = [threading.Barrier(min(WARP_SIZE, count - k)) for k in starts]

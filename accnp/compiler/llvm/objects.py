@@ -295,7 +295,7 @@ def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()
 
 def link(
     images: Sequence[bytes], outer: Mapping[str, int], symbols: Sequence[str]
-) -> tuple[list[int], Any]:
+) -> tuple[list[int], object]:
     """Load object files with LLVM's linker. Return the addresses of the symbols, and an object that
     keeps the code in memory."""
     global _jit

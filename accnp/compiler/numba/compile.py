@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numba import cfunc, njit, types
 
@@ -27,8 +27,8 @@ __all__ = ["compile_source"]
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 # Only other kernels call these functions, not Python or C.
-_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_NO_ARRAY_EXPRESSIONS: dict[str, Any] = {"no_rewrites": True, "looplift": False}
+_INNER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_NO_ARRAY_EXPRESSIONS: dict[str, bool] = {"no_rewrites": True, "looplift": False}
 
 
 def _release() -> None:
@@ -45,11 +45,11 @@ def compile_source(
     source: str,
     name: str,
     signature: Sequence[str],
-    enter: Callable[[int, Sequence[str]], tuple[int, Any]],
+    enter: Callable[[int, Sequence[str]], tuple[int, object]],
     callees: Callees = (),
     shared: Collection[str] = (),
     fastmath: bool = False,
-) -> tuple[int, Any]:
+) -> tuple[int, object]:
     """Return the address of the entry of a kernel, and an object that keeps its code alive.
 
     Parameters
@@ -77,7 +77,7 @@ def compile_source(
         scope = functions.scope()
         known = dict(scope)
         exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
-        flags: Any = set(FLAGS) if fastmath else False
+        flags: set[str] | bool = set(FLAGS) if fastmath else False
         own = {
             n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)
         }
@@ -85,7 +85,7 @@ def compile_source(
             scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_NO_ARRAY_EXPRESSIONS)(
                 f
             )
-        references: list[Any] = [scope]
+        references: list[object] = [scope]
         for callee, its in callees:
             if callee in shared:
                 function = _compile(own[callee], its, flags)

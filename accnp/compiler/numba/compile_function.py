@@ -30,7 +30,7 @@ _DEFINED = re.compile(
 )
 _COMMON = re.compile(r"= common (?:local_unnamed_addr )?(?=global)")
 # No memory of Numba's: kernels have none. What is called is linked, not exported to Python or C.
-_OPTIONS: dict[str, Any] = {
+_OPTIONS: dict[str, object] = {
     "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
 }  # fmt: skip
 

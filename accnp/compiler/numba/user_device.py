@@ -337,8 +337,8 @@ def _are_numbers(*kinds: types.Type) -> bool:
     return all(isinstance(k, types.Number | types.Boolean) for k in kinds)
 
 
-_Chosen = Callable[[Any, Any], Any] | None
-_Chosen3 = Callable[[Any, Any, Any], Any] | None
+_Chosen = Callable[[object, object], object] | None
+_Chosen3 = Callable[[object, object, object], object] | None
 
 
 def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
