@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,6 +66,10 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task, default_stream
 
+if TYPE_CHECKING:
+    from accnp.ir.aval import Aval
+
+
 __all__ = [
     "DELETED", "Plan", "array_of", "close", "compile_plan", "computing_device", "device_of",
     "is_ready", "materialise", "needs_copy_between", "on_device", "one_node_per_device", "pending",
@@ -80,11 +84,13 @@ BEHIND = 1 << 26
 # The maximum number of plans for pending graphs that differ only in the indices that updates write
 # to. From then on, one plan in which updates are separate steps serves all indices.
 MAX_PLACES = 8
-_plans = BoundedCache[Any, "Plan"]("plan_cache_size").register("plans", "plans of eager operations")
+_plans = BoundedCache["Hashable", "Plan"]("plan_cache_size").register(
+    "plans", "plans of eager operations"
+)
 # The number of such plans, by the key without indices.
-_places: BoundedCache[Any, int] = BoundedCache("plan_cache_size")
+_places: BoundedCache[Hashable, int] = BoundedCache("plan_cache_size")
 # Entries of the dispatch cache, by the form of the root node (see `pending_dispatch.py`).
-_dispatch_cache = BoundedCache[Any, tuple["Record", ...]]("dispatch_cache_size").register(
+_dispatch_cache = BoundedCache["Hashable", tuple["Record", ...]]("dispatch_cache_size").register(
     "dispatch entries", "eager operations that the C extension recognizes, by the last one"
 )
 counters = {"plans": 0, "plan_hits": 0}
@@ -178,8 +184,8 @@ def forget_plans() -> None:
 
 
 def _find_plan(
-    pending_graph: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
-) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
+    pending_graph: Pending, places: tuple[int, ...], rest: tuple[Hashable, ...]
+) -> tuple[Plan | None, tuple[int, ...], Hashable, Hashable]:
     """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
     two keys that `_make_keys` returns."""
     lost = (
@@ -199,7 +205,7 @@ def _find_plan(
     return plan, lost, key, general
 
 
-def _make_keys(pending_graph: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
+def _make_keys(pending_graph: Pending, rest: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
     """Return the cache key of a pending graph, and the key without the values of the indices that
     updates write to. The second is None if the first contains no such values."""
     general = (*pending_graph.key, *rest)
@@ -209,7 +215,7 @@ def _make_keys(pending_graph: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]
     return (general, tuple([numbers(x) for x in pending_graph.places])), general
 
 
-def _plan_options() -> tuple[Any, ...]:
+def _plan_options() -> tuple[Hashable, ...]:
     """Return the options that plans depend on."""
     return (
         config.fastmath,
@@ -458,7 +464,7 @@ def plan_of_graph(
 
 
 def run_plan(
-    plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], donated: Collection[int] = ()
+    plan: Plan, leaves: Sequence[Node], avals: Sequence[Aval], donated: Collection[int] = ()
 ) -> list[Node]:
     """Run a plan on leaf nodes and return nodes of its results, which hold buffers or tasks.
 
@@ -481,7 +487,7 @@ def run_plan(
 
 
 def run_into(
-    plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], memory: Sequence[Buffer | None]
+    plan: Plan, leaves: Sequence[Node], avals: Sequence[Aval], memory: Sequence[Buffer | None]
 ) -> list[Buffer]:
     """Run a plan on leaf nodes, wait, and return the buffers of its results.
 

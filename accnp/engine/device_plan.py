@@ -51,6 +51,8 @@ from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.compiler.library.indexing.computed_operands import Computed
     from accnp.compiler.library.lowerings import Writer
     from accnp.ir.node import Node
@@ -126,7 +128,7 @@ class DevicePlanner(Planner):
     def compile_texts(self, texts: Sequence[Generated]) -> set[int]:
         """Compile kernels in parallel; return the ids of the texts that cannot run on a GPU."""
         refused: set[int] = set()
-        by_content: dict[Any, list[Generated]] = {}
+        by_content: dict[Hashable, list[Generated]] = {}
         for text in texts:
             by_content.setdefault((text.source, text.signature), []).append(text)
 
@@ -274,7 +276,7 @@ class DevicePlanner(Planner):
         if step.op.control == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             row_cond = graph and plan_graph(graph, fastmath)
-        kernel_step: Any = blocked_step(step, self.new_slot, fastmath, row_cond, 1, can_stop=False)
+        kernel_step = blocked_step(step, self.new_slot, fastmath, row_cond, 1, can_stop=False)
         if kernel_step is None and all(b.work <= ONE_THREAD_WORK for b in bodies):
             kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(kernel_step, KernelStep):

@@ -7,24 +7,29 @@ how large the buffers are, and which step produces each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.steps import ControlStep, KernelStep
+
+if TYPE_CHECKING:
+    from accnp.engine.device_steps import TableStep
+    from accnp.engine.steps import Step
+
 
 __all__ = ["is_table", "producers_of", "root_slots", "rounded_size", "slot_sizes", "why_not_table"]
 
 ALIGN = 256  # bytes: that of memory of a GPU
 
 
-def is_table(steps: Sequence[Any]) -> bool:
+def is_table(steps: Sequence[Step]) -> bool:
     """Return whether steps are launches, products, captured calls, and loops and branches over
     such."""
     return not why_not_table(steps)
 
 
-def why_not_table(steps: Sequence[Any]) -> str:
+def why_not_table(steps: Sequence[Step]) -> str:
     """Why steps cannot be a table; empty if they can."""
     for s in steps:
         if type(s) is ControlStep:
@@ -44,7 +49,7 @@ def rounded_size(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGN) * ALIGN
 
 
-def root_slots(steps: Sequence[Any]) -> dict[int, int]:
+def root_slots(steps: Sequence[TableStep]) -> dict[int, int]:
     """Of slots that take over a buffer, the slot that it was made for."""
     roots: dict[int, int] = {}
     for step in steps:
@@ -55,11 +60,11 @@ def root_slots(steps: Sequence[Any]) -> dict[int, int]:
     return roots
 
 
-def slot_sizes(steps: Sequence[Any]) -> dict[int, int]:
+def slot_sizes(steps: Sequence[TableStep]) -> dict[int, int]:
     """Bytes of the slots that steps make."""
     sizes: dict[int, int] = {}
     for step in steps:
-        if type(step) is ControlStep:
+        if isinstance(step, ControlStep):
             sizes |= {slot: step.avals[i].nbytes for slot, i in step.results}
         else:
             sizes |= dict(step.allocs)
@@ -67,6 +72,6 @@ def slot_sizes(steps: Sequence[Any]) -> dict[int, int]:
     return sizes
 
 
-def producers_of(steps: Sequence[Any]) -> dict[int, Any]:
+def producers_of(steps: Sequence[TableStep]) -> dict[int, TableStep]:
     """The steps that make slots."""
     return {slot: step for step in steps for slot in slot_sizes([step])}

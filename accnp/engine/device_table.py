@@ -89,7 +89,7 @@ class _Steps:
     def __init__(
         self,
         calls: Calls,
-        steps: Sequence[Any],
+        steps: Sequence[TableStep],
         known_places: dict[int, Place],
         block: int,
         start: int = 0,
@@ -118,7 +118,7 @@ class _Steps:
             self.live_spans = [h for h in self.live_spans if h[2] >= i]
             self.step(step, i, last)
 
-    def captured(self, steps: Sequence[Any]) -> None:
+    def captured(self, steps: Sequence[TableStep]) -> None:
         """Place what is not visible outside where graphs write and read."""
         calls = [s for s in steps if type(s) is LibraryStep]
         for step in calls:
@@ -424,7 +424,7 @@ class _Table:
     def __init__(
         self,
         device: Device,
-        steps: Sequence[Any],
+        steps: Sequence[TableStep],
         leaves: Iterable[int],
         outputs: Sequence[int],
         fastmath: bool,
@@ -436,7 +436,9 @@ class _Table:
         # Leaves that are written over, where they may be.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})
-        self.fresh: list[tuple[int, Any]] = []  # bytes of new results, the steps that make them
+        self.fresh: list[
+            tuple[int, TableStep]
+        ] = []  # bytes of new results, the steps that make them
         for slot in outputs:
             slot = root.get(slot, slot)
             if slot not in slot_places:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep
@@ -45,7 +45,7 @@ class Calls:
         self.stream = self.driver.stream
         self.error = ctypes.c_int64(0)  # the first error that a function returned
         self.error_address = ctypes.addressof(self.error)
-        self.references: list[Any] = []  # objects whose memory words point to
+        self.references: list[object] = []  # objects whose memory words point to
         self.exclusive = False  # whether no two threads may execute the table at the same time
 
     def words(self, values: Sequence[int]) -> int:

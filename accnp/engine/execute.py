@@ -13,7 +13,7 @@ import ctypes
 import functools
 from collections.abc import Callable, Generator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Stream, default_stream
 from accnp.runtime.threads import call_helpers, parallel_calls, parallel_run
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 __all__ = [
     "add_error_note", "annotating_gpu_errors", "copy_between_devices", "copy_buffer", "launch",
@@ -170,7 +174,7 @@ def stream_of(plan: Plan) -> Stream:
 def preload(plan: Plan) -> None:
     """Load the kernels of a plan in parallel, before its first run, and make its table."""
     plan.loaded = True
-    steps: dict[Any, KernelStep] = {}
+    steps: dict[Hashable, KernelStep] = {}
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             same = steps.setdefault((step.text.source, step.text.signature), step)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import sub
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.config import config
 from accnp.forks import imported
@@ -20,6 +20,10 @@ from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import as_tuple
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, gpu_among
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 __all__ = [
     "IN_TWO_LISTS", "Pending", "collect", "computing_device", "device_copies", "group_by_device",
@@ -227,7 +231,7 @@ def has_own_buffer(leaf: Node) -> bool:
 
 def group_by_device(nodes: Sequence[Node]) -> list[list[Node]]:
     """Group nodes by the device that users placed them on, since a plan runs on one device."""
-    groups: dict[Any, list[Node]] = {}
+    groups: dict[Hashable, list[Node]] = {}
     for node in nodes:
         groups.setdefault(_committed_device(node.aval), []).append(node)
     return list(groups.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import chains, cluster_of
 from accnp.compiler.fusion.costs import HEAVY
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from accnp.compiler.library.lowerings import Writer
     from accnp.engine.bailout import Bailout
     from accnp.engine.edited_kernels import EditedKernel
+    from accnp.engine.steps import Step
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
@@ -236,7 +237,7 @@ class Planner:
             if light and whole and once and producer.form == "map" and not producer.cuts:
                 self.inner[id(v)] = producer
 
-    def with_updates(self, v: Value, producer: Cluster) -> list[Any]:
+    def with_updates(self, v: Value, producer: Cluster) -> list[KernelStep]:
         """Return the launches of a scatter that computes its updates itself.
 
         If that is not possible, add a launch of the kernel that computes them, and return nothing.
@@ -245,7 +246,7 @@ class Planner:
         computed = imported("accnp.compiler.library.indexing.computed_operands").Computed.of(spec)
         array = self.slot(strip_views(v.inputs[0], through=True)[0])
         # The computation of the updates must not read the array that the scatter changes.
-        own: list[Any] = []
+        own: list[KernelStep] = []
         if computed is not None and all(self.slot(a.value) != array for a in computed.loads):
             own = self.own_kernel(v, self.called(v), computed=computed)
         if own:
@@ -485,7 +486,7 @@ class Planner:
         call: HostStep,
         make: Writer | None = None,
         computed: Computed | None = None,
-    ) -> list[Any]:
+    ) -> list[KernelStep]:
         """Return the launches of the op's own kernel, which replace a library call, or nothing if
         it has none. `make` is its writer, by default that of the op's lowering. The kernel may
         compute the last operand itself (`computed`)."""
@@ -620,7 +621,7 @@ class Planner:
         """Free each slot after its last use, so that the pool can reuse its buffer; then decide
         which kernels write over an operand."""
         keep = set(self.plan.output_slots) | set(range(self.plan.n_leaves))
-        last: dict[int, Any] = {}
+        last: dict[int, Step] = {}
         for step in self.plan.steps:
             for slot in used_slots(step):
                 last[slot] = step
@@ -646,7 +647,7 @@ class Planner:
             if over and source in self.owned
         )
 
-    def write_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
+    def write_over(self, step: KernelStep, mine: set[int], last: dict[int, Step]) -> None:
         """Let an elementwise kernel write its result over an operand that is not used later.
 
         This saves memory, and cache lines that would be fetched only to be overwritten. It is not
@@ -665,7 +666,7 @@ class Planner:
                 if source < self.plan.n_leaves:
                     self.plan.spare += (source,)
 
-    def why_copied(self, step: KernelStep, source: int, ours: bool, last: dict[int, Any]) -> str:
+    def why_copied(self, step: KernelStep, source: int, ours: bool, last: dict[int, Step]) -> str:
         """Return why a buffer is not updated in place."""
         if source in self.plan.output_slots:
             return "its values before the update are also a result"
@@ -677,7 +678,7 @@ class Planner:
             return f"step {self.plan.steps.index(last[source])} reads its values before the update"
         return "the update also reads other elements of it"
 
-    def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
+    def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Step]) -> None:
         """Let a kernel update a buffer in place if it is not visible elsewhere.
 
         The buffer must be owned or allocated by a kernel of this plan (a host step may return

@@ -26,6 +26,7 @@ from accnp.runtime.nontemporal import Pieces
 
 if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
+    from accnp.ir.aval import Aval
 
 __all__ = [
     "ControlStep", "HostOperand", "HostStep", "KernelStep", "Plan", "Step", "elementwise_operands",
@@ -285,9 +286,9 @@ class Plan:
     def __init__(self, n_leaves: int) -> None:
         self.n_leaves = n_leaves
         self.n_slots = n_leaves
-        self.steps: list[Any] = []
+        self.steps: list[Any] = []  # of `Step`; on a GPU, of `TableStep`
         self.output_slots: list[int] = []
-        self.out_avals: list[Any] = []
+        self.out_avals: list[Aval] = []
         self.work = 0
         self.fastmath = False
         self.device: Device | None = None  # a GPU, or None for the CPU

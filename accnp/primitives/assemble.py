@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like
 from accnp.primitives.views import Strided, contiguous
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
 
 # --- concatenate ---
 
@@ -60,7 +60,7 @@ def _concat_parts(avals: Sequence[Aval], params: Params) -> list[Part]:
     return parts
 
 
-def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
+def _concat_jvp(ts: Tangents, y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     whole = [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
     return o.concatenate(*whole, **params)
 
@@ -177,7 +177,7 @@ def _pad_numpy(
     return y
 
 
-def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
+def _pad_jvp(ts: Tangents, y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     t, v = (zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True))
     return o.pad(t, v, **params)
 

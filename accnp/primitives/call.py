@@ -17,6 +17,8 @@ from accnp.ir.op import Linear, Op, register
 from accnp.primitives.control import call, place_flagged, reorder, select_flagged, with_outputs
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     import numpy as np
 
     from accnp.ir.op_types import Operand, Params
@@ -57,7 +59,7 @@ def _linearize(
     # A residual may be an operand or a result of the call, which need not be returned again.
     where = {id(x): i for i, x in enumerate((*primal.inputs, *primal.outputs[:n]))}
     needed = [where.get(id(x)) for x in primal.outputs[n:]]
-    key: Any = ("jit primal", nonzero)
+    key: tuple[Hashable, ...] = ("jit primal", nonzero)
     if key not in graph.extra:
         rest = [x for x, at in zip(primal.outputs[n:], needed, strict=True) if at is None]
         graph.extra[key] = with_outputs(primal, [*primal.outputs[:n], *rest])
@@ -78,7 +80,7 @@ def transpose_call(
     graph = params["jaxpr"]
     live_cts = select_flagged(live, cts)
     avals = tuple([ct.aval for ct in live_cts])
-    key: Any = ("jit transpose", linear, live, avals)
+    key: tuple[Hashable, ...] = ("jit transpose", linear, live, avals)
     if key not in graph.extra:
         order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]
         reordered = reorder(graph, order)

@@ -233,7 +233,7 @@ def _print_numpy(
     return ()
 
 
-def _show_print(params: Params) -> dict[str, Any]:
+def _show_print(params: Params) -> Params:
     return {
         "fmt": params["fmt"],
         "has_placeholders": has_placeholders(params["fmt"]),
@@ -246,7 +246,7 @@ def _show_print(params: Params) -> dict[str, Any]:
     }
 
 
-def _show_debug(params: Params) -> dict[str, Any]:
+def _show_debug(params: Params) -> Params:
     effect = "OrderedDebug" if params["ordered"] else "Debug"
     return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 

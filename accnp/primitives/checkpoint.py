@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.config import config
 from accnp.ir.aval import Aval
@@ -33,6 +33,8 @@ from accnp.primitives.control import (
 from accnp.primitives.kinds import unary
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     import numpy as np
 
     from accnp.ir.op_types import Operand, Params
@@ -170,7 +172,7 @@ def split_for_backward(
     graph: Graph, nonzero: Flags, policy: Callable[..., object] | None, tools: Tools
 ) -> Split:
     """Split the derivative of a program by a policy (None: no computed value is saved)."""
-    key: Any = ("remat", nonzero, policy)
+    key: tuple[Hashable, ...] = ("remat", nonzero, policy)
     if key in graph.extra:
         return graph.extra[key]
     whole = inline_calls(graph)  # inlined, so that the policy sees the operations of jitted calls
@@ -327,7 +329,7 @@ def _transpose(
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
     graph = params["jaxpr"]
-    key: Any = ("remat transpose", linear, live)
+    key: tuple[Hashable, ...] = ("remat transpose", linear, live)
     backward_graph = graph.extra.get(key)
     if backward_graph is None:
         order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]

@@ -108,7 +108,7 @@ def place_flagged(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
     return [next(rest) if f else None for f in flags]
 
 
-def zeros_for(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Node]:
+def zeros_for(cts: Sequence[Node | None], avals: Sequence[Aval]) -> list[Node]:
     """Replace missing cotangents or tangents by zeros."""
     return [zeros_like_aval(a) if c is None else c for c, a in zip(cts, avals, strict=True)]
 

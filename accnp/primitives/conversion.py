@@ -34,7 +34,7 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
 
 # --- complex --------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ def _select_among(first: int, last: int) -> str:
     return f"select({{0}} >= {middle - 1}, {upper}, {lower})"
 
 
-def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
+def _select_jvp(ts: Tangents, y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     cases = [like_full(y, 0) if t is None else broadcast_scalar(t, y.aval.shape) for t in ts[1:]]
     return o.select_n(xs[0], *cases)
 

@@ -31,7 +31,7 @@ from accnp.primitives.kinds import broadcast_to
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
     from accnp.primitives.rule_types import Tools
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
@@ -185,7 +185,7 @@ def _check_not_closed_over(rule: _Rule, t: Node | None) -> None:
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
@@ -252,7 +252,7 @@ _FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp funct
 
 
 def _no_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if all(t is None for t in ts):
         return [y], [None]
@@ -260,7 +260,7 @@ def _no_jvp(
 
 
 def _vjp_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:  # inside a loop, where tangents may be unused
         return _linearize(ts, y, xs, params, tools)
@@ -268,7 +268,7 @@ def _vjp_jvp(
 
 
 def _linearize(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
@@ -354,7 +354,7 @@ def _tangent_infer(*_: Aval, avals: tuple[Aval, ...], **__: object) -> tuple[Ava
 
 
 def _tangent_transpose(
-    cts: Sequence[Any], xs: Sequence[Any], params: Params, tools: Tools
+    cts: Tangents, xs: Sequence[Any], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     n = params["n_res"]
     rule = params["rule"]
@@ -363,7 +363,7 @@ def _tangent_transpose(
 
 
 def _tangent_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """The tangent is linear in tangents; its derivative with respect to residuals is unknown."""
     n = params["n_res"]
@@ -416,7 +416,7 @@ def _program_numpy(*xs: np.ndarray, call_jaxpr: Graph, **_: object) -> list[np.n
 
 
 def _program_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
@@ -433,7 +433,7 @@ def _program_transpose(
 
 
 def _program_no_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:
         return _program_linearize(ts, y, xs, params, tools)
@@ -441,7 +441,7 @@ def _program_no_jvp(
 
 
 def _program_linearize(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
@@ -463,7 +463,7 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
-def _shown_params(params: Params) -> dict[str, Any]:
+def _shown_params(params: Params) -> Params:
     rule = params["rule"]
     return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
 

@@ -15,6 +15,8 @@ from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.ir.op_types import Params
 
 
@@ -42,7 +44,7 @@ def fixed_point(
 
 def depends(graph: Graph, flags: Sequence[bool]) -> Flags:
     """Return which outputs of a program depend on the flagged inputs."""
-    key: Any = ("depends", tuple(flags))
+    key: tuple[Hashable, ...] = ("depends", tuple(flags))
     result = graph.extra.get(key)
     if result is None:
         known: dict[int, Any] = {id(x): f for x, f in zip(graph.inputs, flags, strict=True)}

@@ -27,7 +27,7 @@ from accnp.primitives.linalg import (
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Params
+    from accnp.ir.op_types import Params, Tangents
 
 
 def _det_infer(a: Aval) -> Aval:
@@ -168,9 +168,7 @@ def _slogdet_numpy(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(sign), np.asarray(log)
 
 
-def _slogdet_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params
-) -> Sequence[Node | None]:
+def _slogdet_jvp(ts: Tangents, y: Node, xs: Sequence[Node], p: Params) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     inner = trace_of(o.linear_solve(xs[0], ts[0]))

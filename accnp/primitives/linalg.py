@@ -200,7 +200,7 @@ def _dot_batch(
     return o.transpose(out, permutation=order), True
 
 
-def _show_dot(p: Params) -> dict[str, Any]:
+def _show_dot(p: Params) -> Params:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     shown: dict[str, Any] = {
         "dimension_numbers": (([*ac], [*bc]), ([*ab], [*bb])),

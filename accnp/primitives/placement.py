@@ -8,7 +8,7 @@ share no memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.ir.aval import Aval, Devices, ShardedDevices, on_devices
 from accnp.ir.node import Node
@@ -19,7 +19,7 @@ from accnp.primitives.shards import localize
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
     from accnp.primitives.rule_types import Tools
 
 __all__: list[str] = []
@@ -34,7 +34,7 @@ def _identity(x: np.ndarray, **_: object) -> np.ndarray:
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.device_put(t, **params)]

@@ -8,8 +8,8 @@ elements. `select_prim` is "ge" for the largest and "le" for the smallest value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["windows_over"]
 
 
-def windows_over(shape: Sequence[int], p: Mapping[str, Any]) -> list[Window]:
+def windows_over(shape: Sequence[int], p: Params) -> list[Window]:
     """Return the window of each axis."""
     return [
         Window(n, taps, stride, low, high, base, dilation)
@@ -56,7 +56,7 @@ def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
     return infer
 
 
-def _batched_params(p: Params) -> dict[str, Any]:
+def _batched_params(p: Params) -> Params:
     one = {k: (1, *p[k]) for k in p if k.startswith("window") or k == "base_dilation"}
     return {**p, **one, "padding": ((0, 0), *p["padding"])}
 
@@ -193,7 +193,7 @@ def _scatter_transpose(ct: Node, u: Operand, x: Node, **p: object) -> tuple[Node
     return o.select_and_gather_add(ct, x, **p), None
 
 
-def _show_scatter(p: Params) -> dict[str, Any]:
+def _show_scatter(p: Params) -> Params:
     """Print parameters as JAX does, whose op has no dilations."""
     plain = all(d == 1 for k in ("base_dilation", "window_dilation") for d in p[k])
     return {k: v for k, v in p.items() if not (plain and k.endswith("dilation"))}

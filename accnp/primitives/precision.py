@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
     from accnp.primitives.rule_types import Tools
 
 __all__ = ["reduce_precision"]
@@ -94,15 +94,19 @@ def _reduce_again(x: Node, params: Params) -> Node:
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
-    return [y], [_reduce_again(ts[0], params)]
+    (t,) = ts
+    assert t is not None
+    return [y], [_reduce_again(t, params)]
 
 
 def _transpose(
-    cts: Sequence[Any], xs: Sequence[Operand], params: Params, tools: Tools
+    cts: Tangents, xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
-    return [_reduce_again(cts[0], params)]
+    (ct,) = cts
+    assert ct is not None
+    return [_reduce_again(ct, params)]
 
 
 def _batch(

@@ -20,7 +20,7 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 
 if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
-    from accnp.ir.op_types import Operand, Params
+    from accnp.ir.op_types import Operand, Params, Tangents
     from accnp.primitives.rule_types import Tools
 
 __all__ = ["TO_GLOBAL", "TO_LOCAL", "gather_operands", "install_localize", "local_of", "localize"]
@@ -73,14 +73,14 @@ def _shard_infer(x: Aval, *, sharding: MeshSharding) -> Aval:
 
 
 def _whole_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.to_global(t, **params)]
 
 
 def _shard_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else localize(t, params["sharding"], xs[0].aval.shape)]
@@ -134,7 +134,7 @@ TO_LOCAL = register(
 
 
 def _same_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
+    ts: Tangents, y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.take_as_same(t, **params)]

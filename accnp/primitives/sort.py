@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaqu
 from accnp.primitives.reference import ordered_bits, quiet
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Avals, Batched, Params
+    from accnp.ir.op_types import Avals, Batched, Params, Tangents
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
@@ -248,7 +248,7 @@ def _top_numpy(x: np.ndarray, *, k: int, axis: int) -> tuple[np.ndarray, ...]:
     return _take_along_axis(x, index, axis), index.astype(INDEX)
 
 
-def _top_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params) -> Sequence[Node | None]:
+def _top_jvp(ts: Tangents, y: Node, xs: Sequence[Node], p: Params) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     return [gather_permuted(ts[0], items(y)[1], p["axis"]), None]

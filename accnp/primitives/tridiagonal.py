@@ -8,7 +8,7 @@ element of the upper one are not read. The reference function calls LAPACK, exce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from accnp.primitives.lapack_calls import (
 )
 
 if TYPE_CHECKING:
-    from accnp.ir.op_types import Batched, Operand, Params
+    from accnp.ir.op_types import Batched, Operand, Params, Tangents
 
 __all__: list[str] = []
 
@@ -129,7 +129,7 @@ def _multiply(diagonals: Sequence[Node], x: Node) -> Node:
     return o.add(o.add(total, shifted(dl, 1)), shifted(du, -1)) if m > 1 else total
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
+def _jvp(ts: Tangents, y: Node, xs: Sequence[Node], p: Params) -> Node | None:
     """Differentiate A x = b: solve A dx = db - dA x."""
     right = ts[3]
     if any(t is not None for t in ts[:3]):

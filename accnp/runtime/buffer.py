@@ -37,7 +37,7 @@ _SLAB = 1 << 18
 _HUGE = 1 << 21  # the size of a huge page
 
 T = TypeVar("T")
-Memory = tuple[int, Any]  # address, and the object that owns the memory (None for slab pieces)
+Memory = tuple[int, object]  # address, and the object that owns the memory (None for slab pieces)
 
 
 def _limit() -> int:

@@ -411,7 +411,7 @@ class CupyDriver:
         self.copy_out(out, 0, product)
         return bool((product == a @ b).all())
 
-    def flag(self) -> tuple[int, int, Any]:
+    def flag(self) -> tuple[int, int, object]:
         self._activate()
         word = self.xp.cuda.alloc_pinned_memory(8)
         event = self.xp.cuda.Event(disable_timing=True)
@@ -497,12 +497,12 @@ class CupyDriver:
         with self._compute:
             return function(*arrays, **params)
 
-    def capture(self, work: Callable[[], Any]) -> _Graph:
+    def capture(self, work: Callable[[], object]) -> _Graph:
         if os.environ.get("ACCNP_GPU_GRAPHS", "") == "0":
             raise NotCaptured("ACCNP_GPU_GRAPHS=0 disables graphs")
         # CuPy keeps plans of Fourier transforms by thread. A new thread has none, so the plans of
         # the graph are made in its memory, and no other thread drops them.
-        outcomes: list[Any] = []
+        outcomes: list[_Graph | Exception] = []
 
         def run() -> None:
             try:
@@ -520,7 +520,7 @@ class CupyDriver:
             raise NotCaptured(f"{type(outcome).__name__}: {outcome}") from outcome
         return outcome
 
-    def _capture_graph(self, work: Callable[[], Any]) -> _Graph:
+    def _capture_graph(self, work: Callable[[], object]) -> _Graph:
         self._activate()
         cuda = self.xp.cuda
         # Other threads continue to use the compute stream. Memory comes from a pool that only this

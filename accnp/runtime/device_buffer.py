@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from accnp.runtime.device import Device
 from accnp.runtime.driver import Driver, Memory, add_failure_note, drivers
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from accnp.runtime.driver import DeviceArray, Event
 
 __all__ = [
@@ -34,7 +36,7 @@ HELD = 1 << 16  # bytes of the largest host copy that is cached
 
 # Live buffers by id: device, bytes, and the name of the operation that made it.
 _live: dict[int, tuple[Device, int, str]] = {}
-_small: dict[tuple[Any, bytes], DeviceBuffer] = {}
+_small: dict[tuple[Hashable, bytes], DeviceBuffer] = {}
 
 
 def driver_of(device: Device) -> Driver:
@@ -63,7 +65,7 @@ class DeviceBuffer(Buffer):
         self._own = own
         self.device = device
         self.event: Event | None = None
-        self.name_and_site: tuple[str, Any] | None = None
+        self.name_and_site: tuple[str, object] | None = None
         self._host: Buffer | None = None
         if own:
             _live[id(self)] = device, nbytes, made_by

@@ -28,18 +28,18 @@ class Objects:
     """The objects to which words refer by number."""
 
     def __init__(self) -> None:
-        self.all: list[Any] = []
+        self.all: list[object] = []
 
     def number(self, x: object) -> int:
         """Return the number of an object, which then lives as long as the record."""
         self.all.append(x)
         return len(self.all) - 1
 
-    def numbers(self, xs: Sequence[Any]) -> list[int]:
+    def numbers(self, xs: Sequence[object]) -> list[int]:
         """Return the numbers of several objects."""
         return [self.number(x) for x in xs]
 
-    def triples(self, xs: Sequence[tuple[Any, Any, Any]]) -> list[int]:
+    def triples(self, xs: Sequence[tuple[object, object, object]]) -> list[int]:
         """Return the numbers of dictionaries, of names, and of the values of these names."""
         return [self.number(x) for triple in xs for x in triple]
 
@@ -52,13 +52,13 @@ class Objects:
 class Table:
     """The table with which the extension computes a call without Python."""
 
-    empty: Sequence[Any]  # containers that must be empty
-    same: Sequence[tuple[Any, str, Any]]  # names that must have these values
+    empty: Sequence[object]  # containers that must be empty
+    same: Sequence[tuple[object, str, object]]  # names that must have these values
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
     result: Sequence[int]  # words: the result in terms of the buffers, without the fixed ones
     # Builds the result from the results of kernels; None if those are the result.
-    build: Callable[[tuple[Any, ...]], Any] | None
+    build: Callable[[tuple[Any, ...]], object] | None
     words: ctypes.Array[ctypes.c_int64]  # see `engine/table.py`
     mode: int  # see `_native`
     thread_pool: Sequence[int]  # the thread pool and the number of helpers, or empty
@@ -73,13 +73,13 @@ class Call:
     objects: Objects  # of the words below
     arguments: Sequence[int]  # words: what each argument must be, see `calls.c`
     leaves: int  # number of array leaves in the arguments
-    nodes: Sequence[Any]  # closed over, before the arguments
+    nodes: Sequence[object]  # closed over, before the arguments
     # Containers, and functions that return whether the record may be used while they are not empty.
-    conditions: Sequence[tuple[Any, Callable[[], bool]]]
-    same: Sequence[tuple[Any, str, Any]]  # names that must have these values
-    finish: Callable[[tuple[Any, ...]], Any]  # leaves (nodes, and Python numbers) to the result
+    conditions: Sequence[tuple[object, Callable[[], bool]]]
+    same: Sequence[tuple[object, str, object]]  # names that must have these values
+    finish: Callable[[tuple[Any, ...]], object]  # leaves (nodes, and Python numbers) to the result
     table: Table | None  # computes the result instead of `finish`, if allowed
-    keeps: Sequence[Any] = field(default=())  # objects that live as long as the record
+    keeps: Sequence[object] = field(default=())  # objects that live as long as the record
 
     def record(self) -> Record:
         """The record that the extension reads."""
@@ -123,7 +123,7 @@ class Repeat:
     """The execution of pending graphs with one structure."""
 
     # For each node: form, how it is referenced, uses, inputs; see `pending_dispatch.c`.
-    nodes: Sequence[tuple[Any, int, int, Sequence[int]]]
+    nodes: Sequence[tuple[object, int, int, Sequence[int]]]
     leaves: int
     fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`
     sizes: Sequence[int]
@@ -131,9 +131,9 @@ class Repeat:
     results: Sequence[tuple[int, int]]  # numbers of the buffer and of its node
     depth: int
     table: Any
-    empty: Sequence[Any]
-    same: Sequence[tuple[Any, str, Any]]
-    keeps: Sequence[Any] = field(default=())
+    empty: Sequence[object]
+    same: Sequence[tuple[object, str, object]]
+    keeps: Sequence[object] = field(default=())
 
     def record(self) -> Record:
         """The record that the extension reads."""

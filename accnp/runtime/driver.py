@@ -241,7 +241,7 @@ class Driver(Protocol):
         """Return the functions for factorizations and systems; None if they are not available."""
         ...
 
-    def flag(self) -> tuple[int, int, Any]:
+    def flag(self) -> tuple[int, int, object]:
         """Return the address of a word on the host to which the GPU copies asynchronously, the
         handle of an event, and an object that keeps both."""
         ...
@@ -313,7 +313,7 @@ class Driver(Protocol):
         """Call a function of arrays of `xp` on the stream."""
         ...
 
-    def capture(self, work: Callable[[], Any]) -> Graph:
+    def capture(self, work: Callable[[], object]) -> Graph:
         """Capture calls of functions of `xp` and launches as a graph. The work is done twice: once
         normally, because first calls load and allocate, and once to be captured.
 

@@ -12,7 +12,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Block(NamedTuple):
 
     start: int
     stop: int
-    owner: Any
+    owner: object
 
 
 class Region(NamedTuple):
