@@ -32,7 +32,7 @@ from accnp.compiler.disk_cache import DiskCache
 from accnp.compiler.library import prebuilt
 from accnp.config import OPTIONS, config
 from accnp.engine.describe import bytes_text
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 __all__ = ["clear_cache", "documentation", "info", "main"]
 

@@ -22,11 +22,11 @@ from accnp._native import ArrayBase, install_arrays, wrap
 from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, array_types, hide_frames
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, owning_trace, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, Escaped, Trace
+from accnp.lazy_imports import imported
 from accnp.pytree import INNER, LEAVES, Inner, PyTreeDef
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer

@@ -15,7 +15,8 @@ from typing import Any
 
 from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
-from accnp.forks import at_fork, has_scipy_blas, load_extension, renewed
+from accnp.forks import at_fork, renewed
+from accnp.lazy_imports import has_scipy_blas, load_extension
 
 __all__ = ["follow", "thread_calls"]
 

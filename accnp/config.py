@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from accnp.docstrings import Sentinel
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
+from accnp.lazy_imports import imported
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})

@@ -28,7 +28,7 @@ import numpy as np
 from accnp.address_space import make_shortage_error
 from accnp.config import config
 from accnp.docstrings import fill
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [

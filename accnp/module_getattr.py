@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from typing import Any
 
-from accnp.forks import load_module
+from accnp.lazy_imports import load_module
 from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]

@@ -15,11 +15,11 @@ from typing import Any
 
 from accnp import errors
 from accnp.config import config
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import ARG, MARK, Node, arg, independent_nodes, record, site_text
 from accnp.ir.trace import Trace, outside_traces, own_lines, state
+from accnp.lazy_imports import imported
 
 __all__ = [
     "conversion_error", "describe", "function_place", "provenance", "trace", "traced_repr",

@@ -186,7 +186,7 @@ def test_interrupted_import_leaves_no_partial_module(tmp_path):
     (tmp_path / "slow.py").write_text("parts.append(1)\ntime.sleep(0.3)\nparts.append(2)\n")
     code = """
 import builtins, signal, sys, time
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 builtins.parts, builtins.time = [], time
 sys.path.insert(0, sys.argv[1])
 signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -12,7 +12,8 @@ PACKAGE = ROOT / "accnp"
 RANKS = {
     "_native": 0, "module_getattr": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
     "address_space": 0, "host_machine": 0, "caches": 0,
-    "config": 0, "forks": 0, "pytree": 0, "removed_names": 0, "command_line_flags": 0,
+    "config": 0, "forks": 0, "lazy_imports": 0, "pytree": 0, "removed_names": 0,
+    "command_line_flags": 0,
     "numpy_start": 0, "debug_log": 0, "public_names": 0, "fast_exit": 0, "blas_threads": 0,
     "ir": 1,
     "primitives": 2,
@@ -48,7 +49,7 @@ LOADERS = ("imported", "load_module", "import_module", "__import__")
 # Files that compute the name of a module, and where it comes from.
 COMPUTED_NAMES = {
     "module_getattr.py": "the generated table of public names",
-    "forks.py": "the functions that load modules",
+    "lazy_imports.py": "the functions that load modules",
     "error_texts.py": "loaded modules of the generated table of public names",
     "ir/op.py": "the generated table of ops",
     "compiler/library/lowerings.py": "modules of this folder, by the declarations of ops",
@@ -277,7 +278,9 @@ def problems(path, root):
             node, path, root, id(node) in deferred, id(node) in only_types
         )
     ]
-    found += [(line, f"{name}: use forks.imported") for line, name in deferred_by_importlib(tree)]
+    found += [
+        (line, f"{name}: use lazy_imports.imported") for line, name in deferred_by_importlib(tree)
+    ]
     found += [
         (line, text)
         for line, name in loaded_by_name(tree)
@@ -457,7 +460,7 @@ def test_imports_are_found():
         (
             "api/x.py",
             'def f():\n    importlib.import_module("accnp.ir.node")',
-            "use forks.imported",
+            "use lazy_imports.imported",
         ),
         ("errors.py", 'sys.modules["accnp.array_type"].Array', "upward by name, rank 0 to 7"),
         ("errors.py", 'sys.modules.get("accnp.array_type")', "upward by name, rank 0 to 7"),

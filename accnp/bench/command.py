@@ -30,7 +30,7 @@ from accnp.bench.tables import (
 )  # fmt: skip
 from accnp.bench.timing import busy, machine, seconds_text
 from accnp.config import config
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.machine_load import machine_load
 

@@ -16,9 +16,9 @@ from accnp.array_type import Array
 from accnp.dtypes import canonicalize_dtype
 from accnp.dtypes.names import as_dtype, float0, is_supported
 from accnp.errors import warn
-from accnp.forks import imported
 from accnp.ir.aval import spans_processes
 from accnp.key_array import PRNGKeyArray
+from accnp.lazy_imports import imported
 from accnp.numpy.creation import asarray
 from accnp.random.keys import key_data, key_impl
 from accnp.runtime import device

@@ -21,9 +21,9 @@ import numpy as np
 from accnp.compiler import disk_cache, processor
 from accnp.compiler.library.prebuilt import file_name
 from accnp.compiler.library.products.dot_general import dot_general
-from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.kernel import Operand
+from accnp.lazy_imports import imported
 from accnp.primitives.views import contiguous
 
 __all__ = ["build"]

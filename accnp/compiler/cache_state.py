@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from accnp._native import launches
 from accnp.config import config
 from accnp.debug_log import note
-from accnp.forks import at_fork, imported
+from accnp.forks import at_fork
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -20,7 +20,7 @@ from accnp.compiler import executable_memory
 from accnp.compiler.external_symbols import find_symbols
 from accnp.compiler.object_files import split_object_files
 from accnp.config import config
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

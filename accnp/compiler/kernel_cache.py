@@ -28,7 +28,8 @@ from accnp.caches import BoundedCache, register_cache
 from accnp.compiler.cache_state import compile_locks, counters, disk_cache
 from accnp.compiler.external_symbols import install_finders
 from accnp.config import config
-from accnp.forks import collection_paused, imported, renewed, run_uninterrupted
+from accnp.forks import collection_paused, renewed, run_uninterrupted
+from accnp.lazy_imports import imported
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
 Callees = tuple[tuple[str, tuple[str, ...]], ...]

@@ -13,7 +13,7 @@ from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.compiler.passes.unroll import unroll
 from accnp.compiler.passes.vectorize import vectorize
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 __all__ = ["PASSES", "Target", "bisect", "run_passes"]
 

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from accnp.compiler.executable_memory import SUPPORTED, make_executable, map_writable
-from accnp.forks import imported
 from accnp.host_machine import MACHINE
+from accnp.lazy_imports import imported
 
 __all__ = ["LEVELS", "STAMP", "TARGET", "VECTOR_BYTES", "WIDE", "Level", "build_for", "host"]
 

@@ -20,7 +20,8 @@ from accnp.compiler.kernel_cache import Callees, CompileError
 from accnp.compiler.loops.ir import Kernel as LoopKernel
 from accnp.compiler.ptx_code import NEWEST, Ptx
 from accnp.config import config
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

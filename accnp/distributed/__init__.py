@@ -18,7 +18,7 @@ from fractions import Fraction
 from accnp.api.arguments.shapes import AxesLike
 from accnp.config import config, default_threads, within_quota
 from accnp.errors import warn
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime import device
 

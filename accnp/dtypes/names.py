@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.errors import KeyArrayError, UnsupportedDtypeError, warn
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 DType = Any  # np.dtype or ExtendedDType
 

@@ -47,7 +47,6 @@ from accnp.engine.values import (
     value_lock,
 )
 from accnp.errors import JaxRuntimeError
-from accnp.forks import imported
 from accnp.ir.graph import Graph
 from accnp.ir.node import (
     CONST,
@@ -60,6 +59,7 @@ from accnp.ir.node import (
     install_engine,
 )
 from accnp.ir.op import ZERO, as_tuple
+from accnp.lazy_imports import imported
 from accnp.primitives.unrolled import depends_on_marks
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer

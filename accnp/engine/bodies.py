@@ -11,9 +11,9 @@ from math import prod
 
 from accnp.config import config
 from accnp.engine.steps import LARGE, OTHERS_SHARED, SHARED, ControlStep, HostStep, KernelStep, Plan
-from accnp.forks import imported
 from accnp.ir.kernel import LONG_STEP
 from accnp.ir.mesh_axis import is_over_mesh
+from accnp.lazy_imports import imported
 from accnp.primitives.views import contiguous
 
 __all__ = ["is_message", "kernels", "operands", "shared_kernels", "why_not_native"]

@@ -25,9 +25,9 @@ from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import Part, parts_of, walk_of
 from accnp.engine.values import set_pending_task, set_values
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, line_of, site_text
+from accnp.lazy_imports import imported
 from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer

@@ -29,10 +29,10 @@ from accnp.engine.bodies import (
     why_not_native,
 )
 from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import CODES, STRETCH, dtype_code
+from accnp.lazy_imports import imported
 from accnp.runtime.buffer import Buffer
 
 __all__ = ["Driver", "native_step"]

@@ -14,10 +14,10 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from accnp.config import config
-from accnp.forks import imported
 from accnp.ir.aval import Aval, Devices, result_avals
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import as_tuple
+from accnp.lazy_imports import imported
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, gpu_among
 

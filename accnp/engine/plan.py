@@ -31,7 +31,6 @@ from accnp.engine.steps import (
     used_slots,
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
-from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.graph import Graph, graphs_in
@@ -49,6 +48,7 @@ from accnp.ir.kernel import (
     dtype_code,
 )  # fmt: skip
 from accnp.ir.node import LITERAL, Node
+from accnp.lazy_imports import imported
 from accnp.primitives.views import RESHAPE, contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer

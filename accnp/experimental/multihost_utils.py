@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp.array_type import Array
 from accnp.docstrings import filled
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_leaves, tree_map
 from accnp.runtime import device

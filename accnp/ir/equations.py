@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.op import as_tuple
+from accnp.lazy_imports import imported
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Pretty",

@@ -17,7 +17,7 @@ import numpy as np
 
 from accnp._native import Form
 from accnp.caches import BoundedCache
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.public_names import OP_MODULES
 
 if TYPE_CHECKING:

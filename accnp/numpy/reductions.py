@@ -31,11 +31,11 @@ from accnp.caches import BoundedCache
 from accnp.config import config
 from accnp.dtypes.names import NARROW, DTypeLike
 from accnp.errors import alias, api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Form, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
+from accnp.lazy_imports import imported
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy.ufunc_docstrings import reduction_doc
 from accnp.primitives.custom import JvpRule, call_with_rule

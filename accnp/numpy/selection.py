@@ -7,7 +7,7 @@ from typing import Any, overload
 from accnp.api.arguments.non_numeric import moves_elements
 from accnp.array_type import Array, ArrayLike
 from accnp.errors import api_boundary
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.numpy import ufuncs
 
 

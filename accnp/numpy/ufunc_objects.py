@@ -21,8 +21,8 @@ from accnp.api.arguments.values import no_out
 from accnp.array_type import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.numpy import reductions
 from accnp.numpy import ufuncs as uf
 from accnp.numpy.creation import full

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval, any_value_spans_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, as_tuple, o, register
 from accnp.ir.trace import in_shard_map, state, types_only
+from accnp.lazy_imports import imported
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 

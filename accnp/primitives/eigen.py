@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import Lowering, o
+from accnp.lazy_imports import imported
 from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_dtype
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (

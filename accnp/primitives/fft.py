@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accnp.forks import imported, load_extension
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Lowering, o
+from accnp.lazy_imports import imported, load_extension
 from accnp.primitives.kinds import BOOL, full, opaque
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import Lowering, o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_batch_first, opaque
 from accnp.primitives.special import scipy_function

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like
 from accnp.primitives.kummer import derivative_op, inverse_gamma
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import map_infer, move_batch_first, opaque
 from accnp.primitives.special_functions import unknown

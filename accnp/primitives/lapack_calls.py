@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accnp.forks import load_extension
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
+from accnp.lazy_imports import load_extension
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, derive_graph, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.primitives.control import (
     call,
     check_carry,

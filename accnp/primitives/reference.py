@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.dtypes.names import SUB_INTS
 from accnp.dtypes.questions import iinfo
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike

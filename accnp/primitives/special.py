@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from accnp import dtypes
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Lowering, o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 

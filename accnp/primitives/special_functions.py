@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import map_infer, map_op, opaque
 from accnp.primitives.special import odd_function, scipy_function

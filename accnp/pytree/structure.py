@@ -21,7 +21,7 @@ import numpy as np
 from accnp import _native
 from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 # Pytrees that users pass. Results are annotated with Any itself, because pyright treats `|` between
 # values of an alias of Any as a union of types.

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accnp.config import config
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
+from accnp.lazy_imports import imported
 from accnp.runtime.machine_load import Load, machine_load
 
 if TYPE_CHECKING:

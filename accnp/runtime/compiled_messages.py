@@ -19,12 +19,12 @@ import numpy as np
 from accnp import _native
 from accnp.address_space import make_shortage_error
 from accnp.config import config, listeners
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, site_text
 from accnp.ir.op import Op
+from accnp.lazy_imports import imported
 from accnp.runtime.buffer import Buffer
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from accnp.config import config, guards, listeners
 from accnp.errors import api_boundary
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
+from accnp.lazy_imports import imported
 
 __all__ = [
     "Device", "check_has_local_device", "default_backend", "default_device", "device_count",

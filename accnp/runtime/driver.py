@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol,
 
 import numpy as np
 
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType

@@ -20,7 +20,8 @@ from accnp._native import BYPASS, STREAM, ThreadPool, launch_parallel, launch_re
 from accnp.compiler.cache_state import counters
 from accnp.compiler.kernel_cache import Kernel
 from accnp.config import config
-from accnp.forks import at_fork, imported, start_thread
+from accnp.forks import at_fork, start_thread
+from accnp.lazy_imports import imported
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header
 
 CHUNKS_BETWEEN_CHECKS = 16  # chunks that one thread runs between checks whether it is to stop

@@ -20,7 +20,6 @@ from accnp.api.arguments.non_numeric import moves_float0
 from accnp.api.arguments.values import node_of
 from accnp.array_type import Array, DeviceLike, local_node, wrap
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import (
     Devices,
     ShardedDevices,
@@ -33,6 +32,7 @@ from accnp.ir.aval import (
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, literal_of_array
 from accnp.ir.op import o
 from accnp.ir.trace import state, types_only
+from accnp.lazy_imports import imported
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer

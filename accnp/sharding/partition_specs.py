@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, mesh_sharding
 from accnp.ir.node import install_distribution
+from accnp.lazy_imports import imported
 from accnp.runtime.device import Device, check_has_local_device, process_index
 from accnp.sharding.meshes import AbstractMesh, Mesh, get_mesh, mesh_in_use
 

@@ -12,9 +12,9 @@ from accnp.api.arguments.convert import numpy_node
 from accnp.array_type import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, spans_processes
 from accnp.ir.node import Node
+from accnp.lazy_imports import imported
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
 from accnp.sharding.device_placement import device_put, new_array, put_node

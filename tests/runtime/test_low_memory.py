@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import accnp as jnp
-from accnp import engine, forks
+from accnp import engine, lazy_imports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of Linux")
 
@@ -133,23 +133,23 @@ def test_imports_for_which_python_has_no_memory(
     raised: str, room: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CPython raises errors of several classes if it has no memory to compile a module."""
-    monkeypatch.setattr(forks, "has_room", lambda nbytes: room)
-    monkeypatch.setattr(forks, "_modules", {})
+    monkeypatch.setattr(lazy_imports, "has_room", lambda nbytes: room)
+    monkeypatch.setattr(lazy_imports, "_modules", {})
     monkeypatch.delitem(sys.modules, "short_of_memory", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "short_of_memory.py").write_text(f"raise {raised}")
     with pytest.raises(MemoryError, match=r"import short_of_memory: .* of [1-9]\d* bytes"):
-        forks.imported("short_of_memory")
+        lazy_imports.imported("short_of_memory")
     (tmp_path / "short_of_memory.py").write_text("found = 3")
     importlib.invalidate_caches()
-    assert forks.imported("short_of_memory").found == 3
+    assert lazy_imports.imported("short_of_memory").found == 3
 
 
 def test_other_errors_of_imports_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "with_an_error.py").write_text("raise ValueError('its own')")
     with pytest.raises(ValueError, match="its own"):
-        forks.imported("with_an_error")
+        lazy_imports.imported("with_an_error")
 
 
 def test_a_memory_error_of_python_gets_a_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,10 @@ from accnp.errors import (
     TypePromotionError,
     warn,
 )
-from accnp.forks import imported
 from accnp.ir.node import LITERAL, Node, is_user_held_scalar, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
+from accnp.lazy_imports import imported
 from accnp.runtime.buffer import is_pooled
 
 __all__ = [

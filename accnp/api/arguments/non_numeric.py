@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from accnp.errors import KeyArrayError, recover_with
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 __all__ = [
     "KEY_HANDLERS", "Float0Operand", "accepts_keys", "apply_to_keys", "install_key_functions",

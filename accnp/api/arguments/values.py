@@ -19,10 +19,10 @@ from accnp.array_type import Array, wrap
 from accnp.config import MATMUL, config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError, not_one_of, warn
-from accnp.forks import imported
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import LITERAL, Node, const
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import full as full_node
 from accnp.runtime import device as devices

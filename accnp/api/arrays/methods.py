@@ -30,9 +30,9 @@ from accnp.config import config, preparations
 from accnp.docstrings import filled
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, hide_frames
-from accnp.forks import imported
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
+from accnp.lazy_imports import imported
 from accnp.numpy import manipulation, matrices, means, products, reductions, ufuncs
 from accnp.numpy.namespace_info import API_VERSIONS
 from accnp.numpy.ufunc_factories import OPERANDS

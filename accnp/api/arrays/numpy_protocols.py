@@ -24,8 +24,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from accnp.array_type import Array, is_traced
 from accnp.config import config
 from accnp.errors import JAXIndexError, JAXTypeError, hide_frames
-from accnp.forks import imported
 from accnp.ir.trace import state
+from accnp.lazy_imports import imported
 
 __all__ = ["array_function", "array_ufunc", "install", "lib"]
 

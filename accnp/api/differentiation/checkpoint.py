@@ -19,11 +19,11 @@ from accnp.api.jit.jit import Entry, JitFunction
 from accnp.api.jit.static_arguments import Call, Options
 from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
-from accnp.forks import imported
 from accnp.ir.node import Node, items, record, site_text
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.printer import short_aval
 from accnp.ir.trace import state
+from accnp.lazy_imports import imported
 from accnp.primitives.checkpoint import NAME, Answer, Offloadable, Recompute, Saveable
 from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps

@@ -23,7 +23,6 @@ from accnp.api.tracing.bodies import Reference
 from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, on_devices
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
@@ -32,6 +31,7 @@ from accnp.ir.node import LITERAL, Node, arg, is_user_held_scalar
 from accnp.ir.trace import state
 from accnp.jax_compat.jaxprs.primitives import primitive_of
 from accnp.key_array import PRNGKeyArray, keys_of_words
+from accnp.lazy_imports import imported
 from accnp.pytree import INNER, Inner, PyTree, flatten_arrays
 from accnp.trace_fn import function_place, trace
 from accnp.transforms.axes import bind

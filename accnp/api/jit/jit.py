@@ -37,10 +37,11 @@ from accnp.caches import register_cache
 from accnp.config import config, new_epoch
 from accnp.engine.steps import is_due_for_entry
 from accnp.errors import api_boundary
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import Node, user_site
 from accnp.ir.trace import frame_belongs, outside_traces, state, types_only
+from accnp.lazy_imports import imported
 from accnp.primitives.control import call as record_call
 from accnp.primitives.control import take_wholes
 from accnp.pytree import PyTree, flatten_arrays

@@ -16,10 +16,10 @@ from accnp.array_type import Array, wrap
 from accnp.config import scope
 from accnp.engine.describe import plan_text
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.node import Node
+from accnp.lazy_imports import imported
 from accnp.runtime import device as devices_module
 from accnp.runtime.device import default_device, devices
 from accnp.sharding.device_placement import put_node

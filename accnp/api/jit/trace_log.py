@@ -20,8 +20,8 @@ from accnp.compiler.cache_state import counters
 from accnp.config import OPTIONS, config
 from accnp.debug_log import note
 from accnp.errors import user_line
-from accnp.forks import imported
 from accnp.ir.graph import Graph
+from accnp.lazy_imports import imported
 from accnp.trace_fn import function_place
 
 __all__ = ["explain_miss", "log", "log_compilation", "log_trace", "report_miss"]

@@ -19,9 +19,10 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.texts import python_function
 from accnp.errors import JaxRuntimeError
-from accnp.forks import imported, renewed
+from accnp.forks import renewed
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items, record
+from accnp.lazy_imports import imported
 from accnp.primitives.user_kernels import array_op
 from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names
 from accnp.trace_fn import function_place

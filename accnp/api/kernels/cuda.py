@@ -20,9 +20,9 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.arrays import ArrayFunction, result_avals
 from accnp.errors import JaxRuntimeError
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items, record
+from accnp.lazy_imports import imported
 from accnp.primitives.user_kernels import array_op
 from accnp.runtime.driver import DEFAULT_SHARED_BYTES, GPUUnavailable, drivers
 from accnp.trace_fn import function_place

@@ -15,8 +15,8 @@ from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, wrap
 from accnp.api.kernels.texts import ScalarText, function_name, python_function
 from accnp.array_type import Array
-from accnp.forks import imported
 from accnp.ir.node import Node, record
+from accnp.lazy_imports import imported
 from accnp.primitives.user_kernels import scalar_op
 from accnp.trace_fn import function_place
 

@@ -18,7 +18,6 @@ from accnp.api.tracing.bodies import Body, Reference, ref_contents, set_refs, wi
 from accnp.array_type import Array
 from accnp.config import config
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.aval import Aval, row_aval
 from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import MeshAxis
@@ -26,6 +25,7 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, state
 from accnp.key_array import PRNGKeyArray
+from accnp.lazy_imports import imported
 from accnp.primitives.control import take_wholes
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps

@@ -31,7 +31,7 @@ from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import DTYPES, DType
 from accnp.compiler.unsupported import Unsupported
 from accnp.compiler.user_definitions import keep_linked, with_definitions
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 __all__ = ["UserFunctions", "result_type"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accnp.compiler.fusion.spaces import NATIVE, apply_views, strided, strip_views
-from accnp.forks import imported
 from accnp.ir.kernel import Access, Statement, dtype_code
+from accnp.lazy_imports import imported
 from accnp.primitives.kinds import dtype_kind
 
 if TYPE_CHECKING:

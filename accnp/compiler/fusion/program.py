@@ -16,13 +16,13 @@ import numpy as np
 
 from accnp.compiler.fusion.products import product, transpose_products
 from accnp.compiler.fusion.spaces import axes_to_reduce_first, keeps_order
-from accnp.forks import imported
 from accnp.ir.aval import Aval, mesh_sharding, result_avals, spans_processes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
 from accnp.ir.node import ITEM, LITERAL, Node, has_effect
 from accnp.ir.op import OPS, Op, as_tuple
+from accnp.lazy_imports import imported
 from accnp.primitives.conversion import CONVERT
 from accnp.primitives.kinds import full
 from accnp.primitives.views import contiguous

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from accnp.compiler.loops.functions import result_of
 from accnp.compiler.loops.types import F4, I8, DType, Type
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from accnp.compiler.llvm.intrinsics.table import Resolved

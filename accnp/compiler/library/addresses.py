@@ -16,7 +16,8 @@ from typing import Protocol
 
 from accnp._native import MESSAGE, STOPPED
 from accnp.blas_threads import follow, thread_calls
-from accnp.forks import imported, load_extension, loading
+from accnp.forks import loading
+from accnp.lazy_imports import imported, load_extension
 
 
 class LoadedKernel(Protocol):

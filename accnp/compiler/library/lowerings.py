@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.ir.op import Op
+from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
     from accnp.ir.op_types import Params

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
-from accnp.forks import imported
 from accnp.ir.op import COMBINES, OPS
+from accnp.lazy_imports import imported
 from accnp.primitives.kinds import has_derivative
 
 __all__ = [

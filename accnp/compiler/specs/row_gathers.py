@@ -15,8 +15,8 @@ from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
 from accnp.compiler.specs.kernel_builder import KernelBuilder, loop_type
 from accnp.compiler.specs.short_axes import fits_permute, gather_loads, row_invariants
-from accnp.forks import imported
 from accnp.ir.kernel import BLOCK, Statement
+from accnp.lazy_imports import imported
 
 __all__ = ["add_row_gathers", "has_vector_permute"]
 

@@ -24,7 +24,7 @@ from accnp.compiler.kernel_cache import Callees, CompileError
 from accnp.compiler.unsupported import Unsupported
 from accnp.compiler.user_definitions import with_definitions
 from accnp.engine.steps import KernelStep, Plan
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 
 __all__ = ["KernelText", "defined", "explain", "kernel_file", "kernel_text", "memory_of"]
 

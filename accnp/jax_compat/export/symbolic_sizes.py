@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, install_symbolic_tracing
 from accnp.errors import InconclusiveDimensionOperation, api_boundary
-from accnp.forks import imported
+from accnp.lazy_imports import imported
 from accnp.pytree import PyTree, broadcast_prefix, flatten_arrays, tree_unflatten
 
 __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]

@@ -24,9 +24,9 @@ from accnp.api.arguments.shapes import as_int, as_size
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike
 from accnp.errors import api_boundary
-from accnp.forks import imported
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
+from accnp.lazy_imports import imported
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
 from accnp.numpy.creation import array

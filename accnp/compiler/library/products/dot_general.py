@@ -18,9 +18,9 @@ from accnp.compiler.library.sizes import CHAIN_BYTES, VECTOR_RUN
 from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, moved, place, total
 from accnp.config import config
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import HALVES, Operand, OwnKernel, dtype_code
+from accnp.lazy_imports import imported
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from accnp.compiler.library.windows.sweeps import Places, Sweep
 from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, total
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
+from accnp.lazy_imports import imported
 from accnp.primitives.convolution import ConvDimensionNumbers, windows_of
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
