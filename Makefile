@@ -119,7 +119,7 @@ lint: $(VENV)/.test
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # The tests of the hot path without the extension, and with one that checks its memory.
-NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/pytree/test_pytree.py $(wildcard tests/api/jit/test_short_call*.py)
+NATIVE_TESTS = tests/_native tests/runtime tests/engine tests/test_counts.py tests/pytree/test_pytree.py $(wildcard tests/api/jit/test_short_call*.py)
 test-fallback: $(VENV)/.test
 	ACCNP_NATIVE=0 $(PYTEST) -m "not full" $(NATIVE_TESTS)
 
@@ -150,7 +150,7 @@ test-asan: $(VENV)/.test
 		$(BIN)/python setup.py -q build_ext --build-lib $(ASAN) --build-temp $(ASAN)/objects
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
-		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_thread_pool.py \
+		tests/_native/test_native.py tests/runtime/test_buffer.py tests/runtime/test_thread_pool.py \
 		tests/engine/test_pending_dispatch.py $(wildcard tests/api/jit/test_short_call*.py)
 
 # The table of public names and ops that are loaded on first use (accnp/public_names.py).

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from compiler.library.test_mathlib import REFERENCE, points, worst_ulp
+from compiler.llvm.test_mathlib import REFERENCE, points, worst_ulp
 from cuda.support import interpret
 from mpmath import mp, mpf
 

@@ -48,7 +48,7 @@ EXCEPTIONS: dict[str, str] = {
     "jit": "holds a program; tested with jit",
     "custom_root": "holds programs: tests/lax/test_solving.py",
     "custom_linear_solve": "holds programs: tests/lax/test_solving.py",
-    "reduce_precision": "holds a program: tests/lax/test_folding.py",
+    "reduce_precision": "holds a program: tests/lax/test_reductions.py",
     "remat2": "holds a program; tested with checkpointing",
     "cond": "holds programs; tested with control flow",
     "while": "holds programs; tested with control flow",

@@ -2,7 +2,7 @@
 axes.
 
 Groups of positions, and permutations that omit some, need several devices in JAX; they are in
-test_pmap.py.
+api/jit/test_pmap.py.
 """
 
 from __future__ import annotations

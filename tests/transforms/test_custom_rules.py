@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 from api.oracle import jax_result
-from transforms.ruled import (
+from transforms.wrong_rules import (
     converted,
     forward_closed,
     forward_closed_unused,

@@ -48,7 +48,7 @@ def _inline_assembled(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
     if not all(does_not_expand(d, v) for d in demands):
         return f.refuse(f"a reader takes each element of {name} more than once")
     if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
-        return f.refuse(f"{len(demands)} readers of {name}, which is dear to compute again")
+        return f.refuse(f"{len(demands)} readers of {name}, which is expensive to recompute")
     cuts_by_demand: list[tuple[tuple[int, ...], ...]] = []
     for d in demands:
         c = d.cluster

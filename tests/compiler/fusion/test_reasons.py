@@ -1,4 +1,4 @@
-"""Every value that goes through memory says why, in the words of the rule that decided so."""
+"""Every value that is stored in memory has a reason, as text from the rule that decided it."""
 
 import pytest
 
@@ -28,7 +28,7 @@ PROGRAMS = {
     "fold": (lambda x: x / jnp.sqrt((x * x).sum()), "a long reduction is computed in chunks"),
     "columns": (lambda x: x - x.mean(0), "other index space: a map kernel over [600, 40]"),
     "reshape": (lambda x: jnp.exp(x).T.reshape(-1, 5) + 1, "no strides can say transpose"),
-    "concatenate": (concatenated, "concatenate, which is dear to compute again"),
+    "concatenate": (concatenated, "concatenate, which is expensive to recompute"),
     "readers": (several_readers, "kernels read it: "),
     "chain": (chain, "size limit: a kernel computes"),
     "loop": (

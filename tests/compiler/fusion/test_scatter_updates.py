@@ -111,8 +111,8 @@ def test_shared_or_expensive_updates_are_stored():
     total = lambda u, i: jnp.ops.segment_sum(u, i, 7)  # noqa: E731
     both = lambda u, i: ((v := u * 2 + 1), total(v, i))  # noqa: E731
     assert steps_of(both, u, i) == ["map", "scatter_add"]
-    dear = lambda u, i: total(jnp.exp(u), i)  # noqa: E731
-    assert steps_of(dear, u, i) == ["map", "scatter_add"]
+    expensive = lambda u, i: total(jnp.exp(u), i)  # noqa: E731
+    assert steps_of(expensive, u, i) == ["map", "scatter_add"]
     picked = lambda u, i: total(u * u[i], i)  # noqa: E731
     assert steps_of(picked, u, i)[-2:] == ["map", "scatter_add"]
     (v, sums), expected = jnp.jit(both)(u, i), np.zeros(7, "f4")

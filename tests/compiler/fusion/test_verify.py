@@ -1,5 +1,5 @@
-"""The verifier sees what it is for: each test breaks one thing in a sound program, kernel or
-plan."""
+"""The verifier finds invalid programs, kernels and plans: each test breaks one property of a valid
+one."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Maps of maps at other places: one launch, the first one's rows in bands, the same bits."""
+"""Maps that read other elements of maps: one launch computes the rows of the first in bands, with
+the same bits."""
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import accnp.numpy as jnp
 
 
 def blurred(x, axis, taps=5):
-    """A sum of so many neighbors along an axis, too dear to be computed again at each place."""
+    """Return weighted sums of `taps` neighbors along an axis, too expensive to be recomputed."""
     n = x.shape[axis] - taps + 1
     parts = [x[(slice(None),) * axis + (slice(k, k + n),)] for k in range(taps)]
     return sum(p * (k + 1) for k, p in enumerate(parts))
@@ -34,12 +35,12 @@ CHAINS = {
 
 
 def padded(x, *widths):
-    """With so many zeros before and behind along each axis."""
+    """Pad each axis with the given numbers of zeros before and after."""
     return np.pad(x, widths) if isinstance(x, np.ndarray) else jnp.pad(x, widths)
 
 
-def sloped(x):
-    """As the gradient of a stencil: its parts come back to where they were read."""
+def stencil_gradient(x):
+    """Like the gradient of a stencil, add parts at the positions that they were read from."""
     y = x[1:-1, :-2] * 2 + x[1:-1, 2:] * 3 + x[:-2, 1:-1] * 4 + x[2:, 1:-1] * 5
     y = y + x[1:-1, 1:-1] * x[2:, 2:] - x[:-2, :-2]
     z = padded(y, (2, 0), (1, 1)) + padded(y, (0, 2), (1, 1))
@@ -55,7 +56,7 @@ def joined(x):
 
 # The reader, or both of them, in cells: of several rows and columns, or of one.
 CUT = {
-    "a gradient": sloped,
+    "a gradient": stencil_gradient,
     "rolled": lambda x: padded(blurred(blurred(x, 1), 0), (2, 2)),
     "more rows before than behind": lambda x: (
         padded(blurred(x, 1), (4, 1)) * 2 + padded(blurred(x, 1), (1, 4))

@@ -314,7 +314,7 @@ def kernel(lo, hi, a, x, n):
 
 
 def test_a_few_columns_are_one_vector(guarded, monkeypatch):
-    """Loops over a short axis whose length is written out are no loops: sums stay in a register."""
+    """Loops over a short axis of constant length are unrolled, and the sums stay in a register."""
     signature = "f4*", "f4*", "i8"
     for width in (64, 32):
         text = text_of(COLUMNS, signature, width, monkeypatch)

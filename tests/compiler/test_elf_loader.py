@@ -1,4 +1,7 @@
-"""Object files into memory: relocations of every type, data, other files, errors, LLVM's linker."""
+"""Loading object files into memory: relocations of every type, data, several files, and errors.
+
+The results are compared with those of LLVM's linker.
+"""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""What passes over a row leave for later ones lies in memory of its own."""
+"""Values that one pass over a row keeps for later passes are stored in separate buffers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Passes that deal a nest of loops to the blocks and threads of a GPU, on small kernels."""
+"""Passes that distribute a loop nest over the blocks and threads of a GPU, on small kernels."""
 
 from __future__ import annotations
 

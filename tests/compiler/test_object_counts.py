@@ -1,4 +1,4 @@
-"""The first compile leaves few objects behind, which each garbage collection looks through."""
+"""The first compilation leaves few objects alive, since each garbage collection visits them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Maps whose elements are dealt to the threads of a GPU: the pass, and what its kernels mean."""
+"""Maps whose elements are distributed over the threads of a GPU: the pass, and the values of its
+kernels."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def arrays(n: int, shift: int = 0) -> dict[str, np.ndarray]:
     return {name: placed(x) for name, x in values.items()}
 
 
-def dealt(way: str, threads: int = 8) -> Kernel:
+def spread_over(way: str, threads: int = 8) -> Kernel:
     kernel = spread(parse_kernel(MAP), threads, *WAYS[way])
     verify(kernel)
     return kernel
@@ -68,7 +69,7 @@ def dealt(way: str, threads: int = 8) -> Kernel:
 def test_all_elements_are_computed_as_before(way: str, n: int, shift: int):
     expected, actual = arrays(n, shift), arrays(n, shift)
     run(parse_kernel(MAP), expected, {"s": 3}, 0, n)
-    run(dealt(way), actual, {"s": 3}, 0, n)
+    run(spread_over(way), actual, {"s": 3}, 0, n)
     for name, x in expected.items():
         assert (x == actual[name]).all(), name
     assert actual["x"].any()
@@ -76,12 +77,12 @@ def test_all_elements_are_computed_as_before(way: str, n: int, shift: int):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_printed_text_parses_to_the_same_kernel(way: str):
-    kernel = dealt(way)
+    kernel = spread_over(way)
     assert parse_kernel(print_kernel(kernel)) == kernel
 
 
 def test_adjacent_elements_are_few_accesses():
-    text = print_kernel(dealt("adjacent"))
+    text = print_kernel(spread_over("adjacent"))
     vectors, single = text.split("in <4*groups + 0>..hi")
     loads = [line.split("= ")[1] for line in vectors.split("\n") if line.startswith("    load ")]
     assert loads == ["a[i]", "b[i]", "d[i]", "d[<1*i + 2>]"]
@@ -95,7 +96,7 @@ def test_adjacent_elements_are_few_accesses():
 
 
 def test_distant_elements_are_loaded_first():
-    body = print_kernel(dealt("apart")).split("spread threads {")[1].split("}")[0]
+    body = print_kernel(spread_over("apart")).split("spread threads {")[1].split("}")[0]
     lines = [line.strip() for line in body.strip().split("\n")]
     early = [line for line in lines[:16] if " = " in line]
     assert all("let " in x and x.split(" = ")[1][:2] in ("a[", "b[", "c[", "d[") for x in early)
@@ -104,7 +105,7 @@ def test_distant_elements_are_loaded_first():
 
 
 def test_printed_source_reads_the_thread_index():
-    text = numba_source(dealt("adjacent"))
+    text = numba_source(spread_over("adjacent"))
     assert text.startswith("def k(a, b, c, d, e, x, y, hi, s):\n")
     assert (
         "    u = thread()\n    while u < groups:\n        i = u * 4\n        a_ = load4(a, u * 4)\n"
@@ -113,7 +114,7 @@ def test_printed_source_reads_the_thread_index():
     assert "        t_0 = b1(part(a_, 1))\n" in text
     assert "        store2(x, u * 4 + 2, " in text
     assert "    i_0 = groups * 4 + thread()\n    while i_0 < hi:\n" in text
-    text = numba_source(dealt("apart"))
+    text = numba_source(spread_over("apart"))
     assert "    b_0 = block_of_grid() * 32\n" in text
     assert "        t = thread_of_block()\n        t_0 = a[b_0 + t]\n" in text
 

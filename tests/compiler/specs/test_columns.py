@@ -1,4 +1,4 @@
-"""Folds of columns: the order of summation, and what becomes of special numbers."""
+"""Reductions of columns: the order of summation, and special values such as nan and -0.0."""
 
 from __future__ import annotations
 
