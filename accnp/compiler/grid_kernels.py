@@ -9,13 +9,13 @@ from accnp.compiler.loops.ir import Buffer, Kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.specs.grid import WAVE, build_for_grid
 from accnp.compiler.specs.grid_horizontal_fusion import fuse_horizontally_for_grid
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build_fused_grid_kernel", "build_grid_kernel"]
 
 
-def build_grid_kernel(spec: KernelSpec, wave: int = WAVE) -> Generated:
+def build_grid_kernel(spec: KernelSpec, wave: int = WAVE) -> GeneratedKernel:
     """Return the kernel of a description for a GPU, which holds `wave` blocks of threads at a time,
     and how it is launched."""
     kernel, out = build_for_grid(spec, wave)
@@ -24,14 +24,16 @@ def build_grid_kernel(spec: KernelSpec, wave: int = WAVE) -> Generated:
     return _print(kernel, out)
 
 
-def build_fused_grid_kernel(specs: Sequence[KernelSpec], wave: int = WAVE) -> Generated | None:
+def build_fused_grid_kernel(
+    specs: Sequence[KernelSpec], wave: int = WAVE
+) -> GeneratedKernel | None:
     """Return the kernel that does several maps in one launch; None if some are not maps."""
     if any(spec.form != "map" for spec in specs):
         return None
     return _print(*fuse_horizontally_for_grid(specs, wave))
 
 
-def _print(kernel: Kernel, out: Generated) -> Generated:
+def _print(kernel: Kernel, out: GeneratedKernel) -> GeneratedKernel:
     """Add a kernel and its source to how it is launched."""
     out.source = numba_source(kernel)
     # Functions of users are written into the kernel that is read from the source.

@@ -24,7 +24,7 @@ import numpy as np
 from accnp.compiler.specs.control_flow import Spot
 from accnp.engine.bodies import why_not_native
 from accnp.engine.execute import launch
-from accnp.engine.native import Driver
+from accnp.engine.native import ControlFlowWriter
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import make_aval
 from accnp.ir.kernel import CODES, dtype_code
@@ -97,7 +97,7 @@ def _carry_of(step: ControlStep) -> tuple[int, int]:
     return p["cond_nconsts"] + p["body_nconsts"], len(step.avals)
 
 
-class Native(Driver):
+class Native(ControlFlowWriter):
     """Writes a loop that stops at the first iteration in which the last result of the body is true.
 
     The first argument of the loop is the index of the first iteration. The caller provides the

@@ -32,10 +32,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.compiler.specs.control_flow import Spot
-from accnp.engine.native import Driver
+from accnp.engine.native import ControlFlowWriter
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import Aval
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import Access, dtype_code
 
 __all__ = ["blocked_step"]
@@ -64,7 +64,7 @@ def blocked_step(
     return driver.build(fastmath) if driver.fits() else None
 
 
-class _Blocks(Driver):
+class _Blocks(ControlFlowWriter):
     """Writes a loop inside a loop over blocks."""
 
     may_share = False  # threads share the blocks, not single kernels
@@ -150,7 +150,7 @@ class _Blocks(Driver):
     def length(self, count: int) -> str:
         return "1" if count == 1 else "m"
 
-    def sized(self, inner: KernelStep) -> Generated:
+    def sized(self, inner: KernelStep) -> GeneratedKernel:
         return inner.text  # the extent of a call is that of a block, which varies
 
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:

@@ -35,7 +35,7 @@ from accnp.engine.device_products import (
     merge_axes,
     type_codes,
 )  # fmt: skip
-from accnp.engine.device_series import Series, SeriesStep
+from accnp.engine.device_series import SeriesStep, StepSequence
 from accnp.engine.steps import HostOperand, HostStep
 from accnp.ir.kernel import Operand, dtype_code, is_half
 from accnp.primitives.convolution import windows_of
@@ -88,7 +88,7 @@ class _Matrix(NamedTuple):
     stack: int = 0
 
 
-class _Convolution(Series):
+class _Convolution(StepSequence):
     """The steps of one convolution. The axes of rows are n (examples) and p0, p1, ... (output
     positions); the axes of terms are c (input features) and k0, k1, ... (taps)."""
 

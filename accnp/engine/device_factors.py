@@ -26,7 +26,7 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.cupy.calls import MAX_SEQUENTIAL_SYSTEMS, MAX_SMALL_SYSTEM
 from accnp.compiler.library.linalg import large_factors
 from accnp.engine.device_products import copy_layout, merge_axes, one_and_zero
-from accnp.engine.device_series import Series, SeriesStep
+from accnp.engine.device_series import SeriesStep, StepSequence
 from accnp.engine.device_steps import AddressStep
 from accnp.engine.steps import HostOperand, HostStep
 from accnp.ir.aval import result_avals
@@ -106,7 +106,7 @@ def factor_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[Serie
     return factors.steps if plan(factors) else []
 
 
-class _Factors(Series):
+class _Factors(StepSequence):
     """The steps of one factorization or linear system."""
 
     def __init__(

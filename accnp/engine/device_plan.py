@@ -42,7 +42,7 @@ from accnp.engine.steps import (
     elementwise_operands,
 )
 from accnp.engine.traffic import spec_bytes
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.primitives.convolution import CONVOLUTION
@@ -95,7 +95,7 @@ class DevicePlanner(Planner):
         return plan
 
     def steps_of(self, clusters: list[Cluster]) -> None:
-        texts: dict[Cluster, list[tuple[list[KernelSpec], Generated]]] = {}
+        texts: dict[Cluster, list[tuple[list[KernelSpec], GeneratedKernel]]] = {}
         for c in clusters:
             if c.form != "host":
                 specs = [spec for specs in lower(c) for spec in specs]
@@ -125,14 +125,14 @@ class DevicePlanner(Planner):
                         self.launch(more, c, 0)
                     self.ends(text)
 
-    def compile_texts(self, texts: Sequence[Generated]) -> set[int]:
+    def compile_texts(self, texts: Sequence[GeneratedKernel]) -> set[int]:
         """Compile kernels in parallel; return the ids of the texts that cannot run on a GPU."""
         refused: set[int] = set()
-        by_content: dict[Hashable, list[Generated]] = {}
+        by_content: dict[Hashable, list[GeneratedKernel]] = {}
         for text in texts:
             by_content.setdefault((text.source, text.signature), []).append(text)
 
-        def make(alike: list[Generated]) -> None:
+        def make(alike: list[GeneratedKernel]) -> None:
             try:
                 self.step(alike[0]).load(self.plan.fastmath)
             except CompileError:
@@ -142,10 +142,10 @@ class DevicePlanner(Planner):
         in_parallel([functools.partial(make, alike) for alike in longest])
         return refused
 
-    def text_of(self, spec: KernelSpec) -> Generated:
+    def text_of(self, spec: KernelSpec) -> GeneratedKernel:
         return build_grid_kernel(spec, self.wave) if self.gpu else super().text_of(spec)
 
-    def step(self, text: Generated) -> KernelStep:
+    def step(self, text: GeneratedKernel) -> KernelStep:
         if not self.gpu:
             return super().step(text)
         return DeviceStep(text, self.plan.fastmath, self.device)

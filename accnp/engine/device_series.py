@@ -2,9 +2,9 @@
 
 A call of a GPU library may need kernels before or after it, for example to change the memory layout
 of an operand. `device_products.py`, `device_factors.py` and `device_convolutions.py` create a
-`Series` from the planner and the operation, and add launches and library calls to it in order. For
-each step, the series records the slots that it allocates. The planner puts the steps into the plan
-in place of the library call.
+`StepSequence` from the planner and the operation, and add launches and library calls to it in
+order. For each step, the series records the slots that it allocates. The planner puts the steps
+into the plan in place of the library call.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from accnp.ir.kernel import OwnKernel
 if TYPE_CHECKING:
     from accnp.engine.device_plan import DevicePlanner
 
-__all__ = ["Series", "SeriesStep"]
+__all__ = ["SeriesStep", "StepSequence"]
 
 SeriesStep = KernelStep | AddressStep
 
 
-class Series:
+class StepSequence:
     """The steps of one operation, in order."""
 
     def __init__(self, planner: DevicePlanner, v: Value, call: HostStep) -> None:

@@ -17,7 +17,7 @@ from accnp.compiler.library.lowerings import gpu_call_of
 from accnp.compiler.ptx import ptx_of
 from accnp.compiler.ptx_code import Ptx
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Step
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.node import Node
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
@@ -38,15 +38,15 @@ MOST = 64  # waves of blocks of a launch, whose threads then do more than one pi
 
 
 class DeviceStep(KernelStep):
-    """One launch on a GPU. Where the text is one for the processor (`Generated.tasks`), the threads
-    share its indices."""
+    """One launch on a GPU. Where the text is one for the processor (`GeneratedKernel.tasks`), the
+    threads share its indices."""
 
     __slots__ = (
         "blocks", "device", "fastmath", "function", "guard", "node", "op", "place", "threads",
         "words",
     )  # fmt: skip
 
-    def __init__(self, text: Generated, fastmath: bool, device: Device) -> None:
+    def __init__(self, text: GeneratedKernel, fastmath: bool, device: Device) -> None:
         super().__init__(text, fastmath)
         self.fastmath = fastmath
         self.device = device

@@ -192,7 +192,7 @@ class _Steps:
 # --- loops and branches --------------------------------------------------------------------------
 
 
-class _Inside:
+class _BodyBases:
     """The bases of the steps in a loop or a branch, which the step around them gives: zero and the
     address of a record come first."""
 
@@ -278,7 +278,7 @@ class _Carry:
     and of the final result. `next` is None where the body updates the carry in place."""
 
     def __init__(
-        self, inside: _Inside, k: int, result: int, overwritten: bool, stays: bool, even: bool
+        self, inside: _BodyBases, k: int, result: int, overwritten: bool, stays: bool, even: bool
     ) -> None:
         self.nbytes = nbytes = inside.op.inputs[k].nbytes
         target = inside.result(result)
@@ -298,7 +298,7 @@ class _Carry:
 
 
 def _find_carries(
-    inside: _Inside, body: Plan, first: int, leaf: int, count: int, even: bool = False
+    inside: _BodyBases, body: Plan, first: int, leaf: int, count: int, even: bool = False
 ) -> list[_Carry]:
     """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
     that it makes an even number of steps."""
@@ -321,13 +321,13 @@ def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
     return words
 
 
-def _record(inside: _Inside, *rest: int) -> list[int]:
+def _record(inside: _BodyBases, *rest: int) -> list[int]:
     calls, e = inside.calls, inside.calls.entries
     return [inside.widest, e.fetch, e.wait, e.copy, calls.stream, calls.error_address, *rest]
 
 
 def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
-    inside, p = _Inside(outer, step, behind), step.params
+    inside, p = _BodyBases(outer, step, behind), step.params
     (body,) = step.bodies
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
     consts = [inside.operand(k) for k in range(n_consts)]
@@ -359,7 +359,7 @@ def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
 
 
 def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
-    inside, p = _Inside(outer, step, behind), step.params
+    inside, p = _BodyBases(outer, step, behind), step.params
     test, body = step.bodies
     n_test, n_body = p["cond_nconsts"], p["body_nconsts"]
     consts = [inside.operand(k) for k in range(n_test + n_body)]
@@ -379,7 +379,7 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
 
 
 def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
-    inside = _Inside(outer, step, behind)
+    inside = _BodyBases(outer, step, behind)
     if step.guard:
         return _launch_all_branches(inside)
     index = inside.operand(0)
@@ -394,7 +394,7 @@ def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     return inside.finish(CHOICE, 0, record, max(way.room for way in ways))
 
 
-def _launch_all_branches(inside: _Inside) -> int:
+def _launch_all_branches(inside: _BodyBases) -> int:
     """Launch all branches: each kernel looks at the index by itself, and the host waits for
     nothing."""
     outer, step = inside.outer, inside.op

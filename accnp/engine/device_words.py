@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, addresses, call_of
@@ -124,7 +124,7 @@ def graph_of(step: LibraryStep) -> Capture:
 
 def _move(device: Device, nbytes: int, guard: str) -> DeviceStep:
     """Return a launch that copies bytes from slot 1 to slot 0 if a branch is taken."""
-    text, size = Generated(), 4 if nbytes % 4 == 0 else 1
+    text, size = GeneratedKernel(), 4 if nbytes % 4 == 0 else 1
     text.source = "def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        x[i] = y[i]\n"
     text.signature = ("i4*", "i4*") if size == 4 else ("u1*", "u1*")
     text.extent, text.tasks = nbytes // size, True

@@ -23,7 +23,7 @@ from accnp.compiler.kernel_cache import library_kernel
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
-from accnp.engine.table import Part, parts_of, walk_of
+from accnp.engine.table import Part, launch_table_of, parts_of
 from accnp.engine.values import set_pending_task, set_values
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, line_of, site_text
@@ -194,9 +194,9 @@ def preload(plan: Plan) -> None:
     two_tiers = config.background_compilation and config.threads > 1
     tasks += [functools.partial(s.load, plan.fastmath, two_tiers) for s in order]
     in_parallel(tasks)
-    plan.walks = walk_of(plan)
-    plan.quick = plan.walks and plan.walks.run
-    plan.parts = [] if plan.walks else parts_of(plan)
+    plan.launch_table = launch_table_of(plan)
+    plan.quick = plan.launch_table and plan.launch_table.run
+    plan.parts = [] if plan.launch_table else parts_of(plan)
 
 
 def run_host_step(

@@ -30,12 +30,12 @@ from accnp.engine.bodies import (
 )
 from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import CODES, STRETCH, dtype_code
 from accnp.lazy_imports import imported
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["Driver", "native_step"]
+__all__ = ["ControlFlowWriter", "native_step"]
 
 
 # Work between two checks whether a loop is to stop. Costs are upper estimates: this takes 35 to
@@ -58,12 +58,12 @@ def native_step(
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
         if dtype_code(a.dtype) not in CODES:
             return f"kernels do not compute with {a.dtype.name}"
-    driver = Driver(step, new_slot, can_stop)
+    driver = ControlFlowWriter(step, new_slot, can_stop)
     {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.control]()
     return driver.finish(fastmath)
 
 
-class Driver(ControlText):
+class ControlFlowWriter(ControlText):
     """Plans the memory of one control-flow step, and writes the text around its kernels."""
 
     may_share = True  # whether threads share each large kernel
@@ -210,7 +210,7 @@ class Driver(ControlText):
             arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
         self.call(text, arguments, inner.extent, id(inner) in self.shared_kernels)
 
-    def sized(self, inner: KernelStep) -> Generated:
+    def sized(self, inner: KernelStep) -> GeneratedKernel:
         """Return the text of a kernel that knows which of its operands are parts of one array; the
         text of a tiny one contains its sizes as constants."""
         return specialize_layout(specialize_sizes(inner.text, inner.extent), inner.pointers)

@@ -20,7 +20,7 @@ from accnp.engine.values import set_values
 from accnp.ir.node import Form, Node
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.dispatch_entries import Repeat
+from accnp.runtime.dispatch_entries import PendingGraphEntry
 from accnp.runtime.stream import default_stream
 
 __all__ = ["add_entry", "idle_conditions"]
@@ -72,8 +72,15 @@ def _make_entry(
     `now` identifies the current options, and `places` is what `nodes_to_store` returned. Another
     thread may be computing the graph meanwhile.
     """
-    walk, order = plan.walks, pending_graph.order
-    if plan.quick is None or walk.mode != KEEP_GIL or walk.helpers or watch.on or scoped:
+    table, order = plan.launch_table, pending_graph.order
+    if (
+        table is None
+        or plan.quick is None
+        or table.mode != KEEP_GIL
+        or table.helpers
+        or watch.on
+        or scoped
+    ):
         return None
     if plan.device is not None or plan.overwritten or plan.spare or pending_graph.updated_leaves:
         return None
@@ -84,7 +91,7 @@ def _make_entry(
         return None
     first = leaves + len(plan.constants)  # the number of the first allocated buffer
     stored = places if places[0] == 0 else (0,)  # positions of the stored nodes
-    if any(which < first for which in walk.outputs):
+    if any(which < first for which in table.outputs):
         return None
     nodes = [
         (form, _required_references(pending_graph, i, i in stored), uses, ins)
@@ -93,20 +100,20 @@ def _make_entry(
         )
     ]
     empty, same = idle_conditions()
-    repeat = Repeat(
+    repeat = PendingGraphEntry(
         nodes=nodes,
         leaves=leaves,
         fixed=[b.ptr for b in plan.constants],
-        sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
+        sizes=[*table.results, *([table.scratch] if table.scratch else ())],
         places=[(pending_graph.leaves.index(x), x.params) for x in pending_graph.places]
         if plan.depends_on_indices
         else (),
-        results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
+        results=[(k - first, i) for k, i in zip(table.outputs, stored, strict=True)],
         depth=order[0].depth,
-        table=walk.table,
+        table=table.table,
         empty=[scoped, *empty],
         same=[(epoch, "now", now), (vars(watch), "on", False), *same],
-        keeps=(now, plan, walk, [n.form for n in order]),
+        keeps=(now, plan, table, [n.form for n in order]),
     )
     return repeat.record()
 

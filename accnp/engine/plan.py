@@ -32,7 +32,7 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
 from accnp.ir.aval import make_aval
-from accnp.ir.generated import Called, Generated, Room
+from accnp.ir.generated import CalledKernel, GeneratedKernel, ScratchBuffer
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
@@ -56,7 +56,7 @@ from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
-    from accnp.compiler.fusion.in_place import Home
+    from accnp.compiler.fusion.in_place import StoreLocation
     from accnp.compiler.library.indexing.computed_operands import Computed
     from accnp.compiler.library.lowerings import Writer
     from accnp.engine.bailout import Bailout
@@ -118,7 +118,7 @@ def _substitute_edited_kernels(plan: Plan) -> None:
             replacement.used = True
             step.text.source = replacement.source
             step.text.callees = tuple(
-                [Called(n, its, replacement.source) for n, its in replacement.callees]
+                [CalledKernel(n, its, replacement.source) for n, its in replacement.callees]
             )
             step.text.kernel = None  # the loop IR has not been edited
             step.forget()
@@ -167,9 +167,9 @@ class Planner:
         self.plan.fastmath = fastmath
         self.jitted = False
         self.owned = set(owned)
-        self.rooms: dict[int, tuple[int, Room]] = {}
+        self.rooms: dict[int, tuple[int, ScratchBuffer]] = {}
         # Updates of slices whose values the kernel that computes them stores directly, by update.
-        self.homes: dict[int, Home] = {}
+        self.homes: dict[int, StoreLocation] = {}
         # Clusters that compute the updates of a scatter and become part of its kernel, by scatter.
         self.inner: dict[int, Cluster] = {}
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
@@ -339,13 +339,13 @@ class Planner:
             step.pointers, step.label = [(self.slot(a.value), 0)], prefetching.PREFETCH
             self.plan.steps.append(step)
 
-    def ends(self, text: Generated) -> None:
+    def ends(self, text: GeneratedKernel) -> None:
         """Add the second stage of the split reductions in the kernel that was just launched."""
         for k, (f, out, chunks) in enumerate(text.partials):
             if chunks > 1:
                 self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
 
-    def launch(self, text: Generated, c: Cluster, moved: int) -> KernelStep:
+    def launch(self, text: GeneratedKernel, c: Cluster, moved: int) -> KernelStep:
         """Add the step of a kernel, with the slots of its operands, outputs and scratch memory."""
         step = self.step(text)
         self.partial_slots: dict[int, int] = {}
@@ -368,7 +368,7 @@ class Planner:
                         step.allocs.append((slot, p.value.aval.nbytes))
                     new_slots.add(slot)
                 step.pointers.append((slot, p.offset * p.dtype.itemsize))
-            elif isinstance(p, Room):
+            elif isinstance(p, ScratchBuffer):
                 if id(p) not in self.rooms:  # otherwise an earlier launch has allocated it
                     self.rooms[id(p)] = self.new_slot(), p
                     step.allocs.append((self.rooms[id(p)][0], p.count * p.dtype.itemsize))
@@ -387,10 +387,10 @@ class Planner:
         self.plan.steps.append(step)
         return step
 
-    def text_of(self, spec: KernelSpec) -> Generated:
+    def text_of(self, spec: KernelSpec) -> GeneratedKernel:
         return imported("accnp.compiler.specs.launches").build_generated(spec)
 
-    def step(self, text: Generated) -> KernelStep:
+    def step(self, text: GeneratedKernel) -> KernelStep:
         return KernelStep(text, self.plan.fastmath)
 
     def second_stage(self, f: RowReduction, out: Access, rows: int, chunks: int, slot: int) -> None:
@@ -562,7 +562,7 @@ class Planner:
         return steps
 
     def own_step(self, own: OwnKernel, codes: list[str], v: Value) -> KernelStep:
-        step = self.step(Generated.of(own, codes))
+        step = self.step(GeneratedKernel.of(own, codes))
         step.cluster, step.label = v.cluster, v.op.name
         return step
 

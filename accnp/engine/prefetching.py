@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import prod
 
 from accnp.compiler.library.copies import touch_lines
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
 __all__ = ["PREFETCH", "find_prefetched", "make_prefetch"]
@@ -44,7 +44,7 @@ def find_prefetched(spec: KernelSpec) -> list[Access]:
     return list(accesses.values())
 
 
-def make_prefetch(a: Access) -> Generated:
+def make_prefetch(a: Access) -> GeneratedKernel:
     """Return the text of a kernel that reads one byte of each cache line of an array."""
     code, lines = dtype_code(a.dtype), a.value.aval.nbytes // LINE
-    return Generated.of(touch_lines(lines, LINE // a.dtype.itemsize), [code])
+    return GeneratedKernel.of(touch_lines(lines, LINE // a.dtype.itemsize), [code])

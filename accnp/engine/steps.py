@@ -18,7 +18,7 @@ from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, wait_for_background
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import STRETCH, KernelSpec
 from accnp.ir.node import Node
 from accnp.runtime.device import Device
@@ -26,6 +26,7 @@ from accnp.runtime.nontemporal import Pieces
 
 if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
+    from accnp.engine.table import LaunchTable
     from accnp.ir.aval import Aval
 
 __all__ = [
@@ -85,7 +86,7 @@ class KernelStep:
         "text", "updated_slots", "whole_loop", "work",
     )  # fmt: skip
 
-    def __init__(self, text: Generated, fastmath: bool) -> None:
+    def __init__(self, text: GeneratedKernel, fastmath: bool) -> None:
         self.text = text
         self.kernel: Kernel | None = None
         self.pointers: list[tuple[int, int]] = []
@@ -278,9 +279,9 @@ class Plan:
     """The steps of a program in order. The first `n_leaves` slots are the buffers of the leaves."""
 
     __slots__ = (
-        "constants", "depends_on_indices", "device", "fastmath", "hits", "loaded", "n_leaves",
-        "n_slots", "out_avals", "output_slots", "overwritten", "parts", "program", "quick", "spare",
-        "steps", "waits", "walk", "walks", "work",
+        "constants", "depends_on_indices", "device", "fastmath", "hits", "launch_table", "loaded",
+        "n_leaves", "n_slots", "out_avals", "output_slots", "overwritten", "parts", "program",
+        "quick", "spare", "steps", "waits", "walk", "work",
     )  # fmt: skip
 
     def __init__(self, n_leaves: int) -> None:
@@ -299,7 +300,7 @@ class Plan:
         # Runs the plan as a table, if it can be one and its kernels are loaded: takes the buffers
         # of leaves and returns those of outputs.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
-        self.walks: Any = None  # the table that `quick` runs; see `table.py`
+        self.launch_table: LaunchTable | None = None  # that `quick` runs
         # For a plan that is not one table: its steps, with consecutive kernels as a `table.Part`.
         self.parts: list[Any] = []
         self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # `quick` for a GPU

@@ -49,7 +49,7 @@ from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.nontemporal import Pieces
 from accnp.runtime.threads import call_helpers, launch_form
 
-__all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
+__all__ = ["LaunchTable", "Part", "groups_of", "launch_table_of", "parts_of"]
 
 LARGE = 1 << 25  # the maximum bytes of scratch memory and results of a table with several steps
 
@@ -57,7 +57,7 @@ LARGE = 1 << 25  # the maximum bytes of scratch memory and results of a table wi
 Words = ctypes.Array[ctypes.c_int64]
 
 
-class Walk(NamedTuple):
+class LaunchTable(NamedTuple):
     """A table and how it is run. `_native` defines the modes."""
 
     run: Callable[[Sequence[Buffer]], list[Buffer]]  # buffers of leaves to buffers of outputs
@@ -83,14 +83,14 @@ class Section(NamedTuple):
 class Part(NamedTuple):
     """A table for a section of a plan that also has other steps."""
 
-    walk: Walk
+    table: LaunchTable
     leaves: Sequence[int]
     outputs: Sequence[int]
     frees: Sequence[int]
 
     def run(self, slots: list[Any]) -> None:
         """Run the steps and put their results into their slots."""
-        results = self.walk.run([slots[s] for s in self.leaves])
+        results = self.table.run([slots[s] for s in self.leaves])
         for slot, buffer in zip(self.outputs, results, strict=True):
             slots[slot] = buffer
         for slot in self.frees:
@@ -134,17 +134,17 @@ def _make_part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: i
     outputs = [s for s in new_slots if last.get(s, 0) >= end]
     work = sum([step.work for step in steps])
     section = Section(steps, [*leaves], outputs, plan.n_slots, plan.fastmath, work)
-    walk = _walk(section)
-    if walk is None:
+    table = _launch_table(section)
+    if table is None:
         return None
     frees = [s for step in steps for s in step.frees if s not in new_slots or s in outputs]
-    return Part(walk, section.leaves, outputs, frees)
+    return Part(table, section.leaves, outputs, frees)
 
 
-def walk_of(plan: Plan) -> Walk | None:
+def launch_table_of(plan: Plan) -> LaunchTable | None:
     """Return the table of a plan that consists of kernels; None for other plans."""
     section = _make_section(plan)
-    return section and _walk(section)
+    return section and _launch_table(section)
 
 
 def _make_section(plan: Plan) -> Section | None:
@@ -154,7 +154,7 @@ def _make_section(plan: Plan) -> Section | None:
     return Section(plan.steps, leaves, plan.output_slots, plan.n_slots, plan.fastmath, plan.work)
 
 
-def _walk(plan: Section) -> Walk | None:
+def _launch_table(plan: Section) -> LaunchTable | None:
     groups = _table_groups(plan)
     if groups is None:
         return None
@@ -181,7 +181,7 @@ def _walk(plan: Section) -> Walk | None:
             walk(*team, *buffers, empty(scratch))
             return [buffers[i] for i in outputs]
 
-        return Walk(run_with_messages, table.words, mode, helpers, results, outputs, scratch)
+        return LaunchTable(run_with_messages, table.words, mode, helpers, results, outputs, scratch)
     if helpers:
 
         def run_together(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
@@ -196,7 +196,7 @@ def _walk(plan: Section) -> Walk | None:
             return [out]
 
         run = run_one_together if single else run_together
-        return Walk(run, table.words, mode, helpers, results, outputs, scratch)
+        return LaunchTable(run, table.words, mode, helpers, results, outputs, scratch)
     if single:
         (size,) = results
 
@@ -205,7 +205,7 @@ def _walk(plan: Section) -> Walk | None:
             walk(*map(_address, leaves), out.ptr)
             return [out]
 
-        return Walk(run_one, table.words, mode, 0, results, outputs, scratch)
+        return LaunchTable(run_one, table.words, mode, 0, results, outputs, scratch)
 
     def run_without_scratch(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
@@ -219,7 +219,7 @@ def _walk(plan: Section) -> Walk | None:
         return [buffers[i] for i in outputs]
 
     run = run_all if scratch else run_without_scratch
-    return Walk(run, table.words, mode, 0, results, outputs, scratch)
+    return LaunchTable(run, table.words, mode, 0, results, outputs, scratch)
 
 
 def groups_of(plan: Plan) -> list[list[KernelStep]] | None:

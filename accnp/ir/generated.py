@@ -1,8 +1,8 @@
-"""The interface between code generation and plans: `Generated`, a kernel and how to call it.
+"""The interface between code generation and plans: `GeneratedKernel`, a kernel and how to call it.
 
-The compiler returns a `Generated` for each `KernelSpec` and for each op with a kernel of its own;
-`engine/` allocates what it needs, compiles it, and launches it. `Called` is a kernel that another
-one calls, and `Room` is scratch memory that a kernel needs.
+The compiler returns a `GeneratedKernel` for each `KernelSpec` and for each op with a kernel of its
+own; `engine/` allocates what it needs, compiles it, and launches it. `CalledKernel` is a kernel
+that another one calls, and `ScratchBuffer` is scratch memory that a kernel needs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from accnp.ir.kernel import Access, OwnKernel, RowReduction
 
-__all__ = ["Called", "Generated", "Room"]
+__all__ = ["CalledKernel", "GeneratedKernel", "ScratchBuffer"]
 
 
-class Room:
+class ScratchBuffer:
     """Scratch memory that a kernel needs while it runs: `count` elements of a dtype."""
 
     __slots__ = ("count", "dtype", "name")
@@ -28,7 +28,7 @@ class Room:
         self.count = count
 
 
-class Called(NamedTuple):
+class CalledKernel(NamedTuple):
     """A kernel that another one calls."""
 
     name: str
@@ -37,7 +37,7 @@ class Called(NamedTuple):
     kernel: Any = None  # loop IR from which the source was printed; None: only source exists
 
 
-class Generated:
+class GeneratedKernel:
     """The source of a kernel and everything needed to call it."""
 
     __slots__ = (
@@ -51,9 +51,9 @@ class Generated:
         self.kernel: Any = None  # loop IR from which the source was printed; None: only source
         self.form = ""  # form of the spec from which it was generated
         self.signature: tuple[str, ...] = ()
-        self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
+        self.pointers: list[Access | ScratchBuffer | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []
-        self.callees: tuple[Called, ...] = ()  # kernels that the source calls
+        self.callees: tuple[CalledKernel, ...] = ()  # kernels that the source calls
         # Maximum number of threads that can share the kernels it calls; 0: they cannot be shared.
         # If it is positive, the last three integer arguments, filled in at each launch, are the
         # address of the function that distributes work, the thread pool, and the number of its
@@ -64,7 +64,8 @@ class Generated:
         self.tiles = False  # steps of the parallel index are tiles, not rows or elements in order
         self.weight = 1  # work of one step of the parallel index, in simple element operations
         self.whiles = False  # whether it has loops without a known count; weight is then unreliable
-        self.tiny: Callable[[], Generated] | None = None  # generates a variant for few elements
+        # Generates a variant for few elements.
+        self.tiny: Callable[[], GeneratedKernel] | None = None
         self.products = False  # whether it multiplies matrices; weight is then no upper bound
         # For split reductions: partial results that another kernel must still reduce.
         self.partials: list[tuple[RowReduction, Access, int]] = []
@@ -72,7 +73,7 @@ class Generated:
         # the source has the signature of a CPU kernel, and kernels to launch afterwards.
         self.threads, self.blocks, self.tasks = 256, 1, False
         self.once = False  # whether each block does exactly one piece, so all must be launched
-        self.then: tuple[Generated, ...] = ()
+        self.then: tuple[GeneratedKernel, ...] = ()
 
     @property
     def source(self) -> str:
@@ -87,7 +88,7 @@ class Generated:
         self._source = text
 
     @classmethod
-    def of(cls, own: OwnKernel, codes: Sequence[str]) -> Generated:
+    def of(cls, own: OwnKernel, codes: Sequence[str]) -> GeneratedKernel:
         """Wrap the kernel that an op provides itself; `codes` are the dtypes of its pointers."""
         text = cls()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight

@@ -251,7 +251,7 @@ class OwnKernel:
         self.then = then
         # Threads of the block that does a task on a GPU; 0: CPU signature.
         self.block_threads = block_threads
-        self.products, self.whiles = products, whiles  # as in `Generated`
+        self.products, self.whiles = products, whiles  # as in `GeneratedKernel`
 
 
 _Record = TypeVar("_Record", Operand, OwnKernel)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from accnp.ir.op_types import Params
 
 
-__all__ = ["Call", "Objects", "Repeat", "Table"]
+__all__ = ["Call", "Objects", "PendingGraphEntry", "Table"]
 
 
 class Objects:
@@ -119,7 +119,7 @@ class Call:
 
 
 @dataclass
-class Repeat:
+class PendingGraphEntry:
     """The execution of pending graphs with one structure."""
 
     # For each node: form, how it is referenced, uses, inputs; see `pending_dispatch.c`.

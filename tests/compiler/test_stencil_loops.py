@@ -13,7 +13,7 @@ import accnp.numpy as jnp
 from accnp.compiler.loops.ir import For
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.specs import launches
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 
 
 def slices(rng: np.random.Generator, shape: tuple[int, ...], inner: tuple[int, ...]) -> Any:
@@ -67,11 +67,11 @@ def five_points(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def specialized(monkeypatch: pytest.MonkeyPatch) -> list[Generated]:
+def specialized(monkeypatch: pytest.MonkeyPatch) -> list[GeneratedKernel]:
     """The kernels that are specialized to the layout of their operands during a test."""
-    kernels: list[Generated] = []
+    kernels: list[GeneratedKernel] = []
 
-    def specialize(text: Generated, pointers: Any) -> Generated:
+    def specialize(text: GeneratedKernel, pointers: Any) -> GeneratedKernel:
         kernels.append(launches.specialize_layout(text, pointers))
         return kernels[-1]
 
@@ -79,7 +79,7 @@ def specialized(monkeypatch: pytest.MonkeyPatch) -> list[Generated]:
     return kernels
 
 
-def test_kernels_know_neighbors_and_equal_strides(specialized: list[Generated]) -> None:
+def test_kernels_know_neighbors_and_equal_strides(specialized: list[GeneratedKernel]) -> None:
     """Arrays of any shape have the same kernel."""
     for shape in ((40, 50), (60, 71)):
         a = jnp.ones(shape)
@@ -95,7 +95,7 @@ def test_kernels_know_neighbors_and_equal_strides(specialized: list[Generated]) 
     assert len(set(strides)) == 1
 
 
-def test_kernels_of_long_rows_know_it(specialized: list[Generated]) -> None:
+def test_kernels_of_long_rows_know_it(specialized: list[GeneratedKernel]) -> None:
     a = jnp.ones((40, launches.LONG_SIZE + 2))
     f = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, five_points, (a, b)))
     f(a, a + 1)[0].block_until_ready()

@@ -8,7 +8,7 @@ from cuda.support import same_bits
 import accnp as jnp
 from accnp.compiler.ir_tools.verifier import verify
 from accnp.compiler.specs.launches import build_generated
-from accnp.ir.generated import Room
+from accnp.ir.generated import ScratchBuffer
 from accnp.ir.kernel import ROWS
 
 pytestmark = pytest.mark.usefixtures("cpu_formulas")
@@ -59,5 +59,5 @@ def test_few_columns_of_many_rows_are_two_kernels():
     (second,) = text.then
     assert text.blocks > 1
     assert text.pointers[-1] is second.pointers[-1]
-    assert isinstance(second.pointers[-1], Room)
+    assert isinstance(second.pointers[-1], ScratchBuffer)
     assert second.pointers[-1].count == 37 * 10

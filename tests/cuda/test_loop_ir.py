@@ -22,7 +22,7 @@ from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.ptx import ptx_of
 from accnp.compiler.ptx_code import Ptx
 from accnp.compiler.specs.launches import build_generated
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from tests.compiler.renaming import rename_randomly
 
 MORE_PROGRAMS = {
@@ -57,7 +57,7 @@ def make_kernel(name):
     return spec, build_grid_kernel(spec)
 
 
-def ptx(text: Generated, cc=(9, 0)) -> Ptx:
+def ptx(text: GeneratedKernel, cc=(9, 0)) -> Ptx:
     how = {"tasks": text.tasks, "threads": text.threads, "cc": cc}
     return ptx_of(text.source, text.signature, program=text.kernel, **how)
 

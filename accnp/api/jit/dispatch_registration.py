@@ -21,7 +21,6 @@ from accnp.api.jit.jit import Entry, JitFunction, is_outside_traces, rerun
 from accnp.array_type import Array
 from accnp.config import config, epoch, scoped
 from accnp.engine import ASYNC, pending_dispatch, ready, watch
-from accnp.engine.table import Walk
 from accnp.ir import trace as traces
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
@@ -75,7 +74,7 @@ def register_call(
         same=[(epoch, "now", now), (vars(watch), "on", False)],
         finish=functools.partial(rerun, entry, fastmath, owner),
         table=_table(entry, encoded),
-        keeps=(now, entry, entry.plan, entry.plan and entry.plan.walks),
+        keeps=(now, entry, entry.plan, entry.plan and entry.plan.launch_table),
     )
     others = [r for r in function._records if r.keeps[0] is now]
     function._records = (record.record(), *others[: MAX_ENTRIES - 1])
@@ -274,16 +273,17 @@ def _table(entry: Entry, encoded: _Encoder) -> Table | None:
         return None
     if entry.watched is not None or devices.gpu_possible:
         return None
-    walk: Walk = plan.walks
+    table = plan.launch_table
+    assert table is not None  # `quick` runs it
     empty, same = pending_dispatch.idle_conditions()
     thread_pool: tuple[int, ...] = ()
-    if walk.helpers:  # as many as the process has worker threads
-        thread_pool = threads.call_helpers(walk.helpers)
+    if table.helpers:  # as many as the process has worker threads
+        thread_pool = threads.call_helpers(table.helpers)
         same += [(vars(threads), name, vars(threads)[name]) for name in ("_thread_pool", "_limit")]
         empty.append(scoped)
     closed, known = len(entry.consts), len(encoded.leaves) + len(entry.consts)
     results: list[tuple[int | Buffer, Any]] = []
-    for which, aval in zip(walk.outputs, entry.out_avals, strict=True):
+    for which, aval in zip(table.outputs, entry.out_avals, strict=True):
         if known <= which < known + len(plan.constants):
             results.append((plan.constants[which - known], aval))
             continue
@@ -302,10 +302,10 @@ def _table(entry: Entry, encoded: _Encoder) -> Table | None:
         empty=empty,
         same=same,
         fixed=[b.ptr for b in plan.constants],
-        sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
+        sizes=[*table.results, *([table.scratch] if table.scratch else ())],
         result=encoder.words,
         build=build,
-        words=walk.table,
-        mode=walk.mode,
+        words=table.table,
+        mode=table.mode,
         thread_pool=thread_pool,
     )

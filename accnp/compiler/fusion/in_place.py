@@ -23,10 +23,10 @@ from accnp.compiler.fusion.spaces import (
 from accnp.compiler.fusion.update_regions import region_of
 from accnp.ir.kernel import Access, KernelSpec
 
-__all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
+__all__ = ["StoreLocation", "place_updates", "read_updates", "reads_elsewhere"]
 
 
-class Home(NamedTuple):
+class StoreLocation(NamedTuple):
     """The location of a value in the result of an update of `array`: strides and offset."""
 
     update: Value
@@ -37,7 +37,7 @@ class Home(NamedTuple):
 
 def place_updates(
     program: Program, clusters: list[Cluster], apart: Collection[Cluster] = ()
-) -> dict[int, Home]:
+) -> dict[int, StoreLocation]:
     """Find the values that can be stored directly in the arrays that they update.
 
     Returns their homes by the id of the update. Clusters in `apart` are not used, and others may be
@@ -52,7 +52,7 @@ def place_updates(
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
     uses.update([id(v) for v in (*program.outputs, *program.effects)])
     order = {c: k for k, c in enumerate(clusters)}
-    homes: dict[int, Home] = {}
+    homes: dict[int, StoreLocation] = {}
     for u in updates:
         v = u.inputs[1]
         while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
@@ -65,7 +65,7 @@ def place_updates(
         if views or at is None or is_one_value(u.inputs[0]) or array.aval.dtype not in NATIVE:
             continue
         if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
-            v.home = homes[id(u)] = Home(u, array, *at)
+            v.home = homes[id(u)] = StoreLocation(u, array, *at)
     return homes
 
 
@@ -158,7 +158,7 @@ def _is_read(
     return False
 
 
-def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
+def reads_elsewhere(home: StoreLocation, specs: Sequence[KernelSpec]) -> bool:
     """Return whether kernels read other elements of an array than those that they update at the
     same index."""
     loads = [(spec, a) for spec in specs for a in spec.accesses if a.value is home.array]
@@ -167,7 +167,7 @@ def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
     )
 
 
-def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
+def read_updates(homes: Sequence[StoreLocation], spec: KernelSpec) -> None:
     """Make a kernel read arrays through the pointers to their updates, which initially hold the
     same values.
 
@@ -193,7 +193,9 @@ def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
         a.number = k
 
 
-def _find_store_of_same_elements(spec: KernelSpec, home: Home, load: Access) -> Access | None:
+def _find_store_of_same_elements(
+    spec: KernelSpec, home: StoreLocation, load: Access
+) -> Access | None:
     """Return the store of an update to the same elements as a load; None if there is none."""
     for a in spec.accesses:
         same = (a.strides, a.offset, a.dtype) == (load.strides, load.offset, load.dtype)

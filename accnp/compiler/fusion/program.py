@@ -29,7 +29,7 @@ from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.clusters import Cluster, Demand
-    from accnp.compiler.fusion.in_place import Home
+    from accnp.compiler.fusion.in_place import StoreLocation
     from accnp.ir.op_types import Params
 
 __all__ = ["Program", "Value", "build", "from_graph"]
@@ -68,7 +68,9 @@ class Value:
         self.role = ""  # "full", "row", "inline", "scalar", "alias"
         self.alias: Value | None = None  # the value whose memory it shares, if it is an alias
         self.demands: list[Demand] = []
-        self.home: Home | None = None  # location in an updated array (`in_place.Home`), if any
+        self.home: StoreLocation | None = (
+            None  # location in an updated array (`in_place.StoreLocation`), if any
+        )
         # Why it is stored: texts, and clusters that cannot share a kernel (its own or of readers).
         self.why: tuple[str | Cluster, ...] = ()
 

@@ -20,7 +20,7 @@ from accnp.compiler.specs.row_gathers import add_row_gathers
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short_axes import has_short_axis, is_row_gather
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build"]
@@ -28,7 +28,9 @@ __all__ = ["build"]
 _FORMS = {"map": add_map, "row": add_rows, "split": add_chunks, "column": add_columns}
 
 
-def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Kernel, Generated]:
+def build(
+    spec: KernelSpec, edge: bool = False, tiny: bool = False
+) -> tuple[Kernel, GeneratedKernel]:
     """Return the kernel of a description, and how it is called.
 
     Parameters

@@ -1,6 +1,6 @@
 """Builder of kernels that call other kernels.
 
-Input: kernels that `launches.build_generated` returns. Output: a `Generated` for the calling
+Input: kernels that `launches.build_generated` returns. Output: a `GeneratedKernel` for the calling
 kernel. A kernel that is called several times is contained once, and sizes are arguments, so that
 other shapes need no compilation. `horizontal_fusion.py` and `chains.py` use this builder.
 """
@@ -16,7 +16,7 @@ from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.specs.kernel_builder import loop_type
 from accnp.compiler.specs.launches import as_callee
-from accnp.ir.generated import Called, Generated, Room
+from accnp.ir.generated import CalledKernel, GeneratedKernel, ScratchBuffer
 from accnp.ir.kernel import Access
 
 __all__ = ["CallerBuilder", "Memory"]
@@ -37,8 +37,8 @@ class CallerBuilder:
         self.loop_ir = LoopBuilder()
         self.ints: list[int] = []
         self.pointers: dict[Buffer, Access] = {}
-        self.rooms: dict[Buffer, Room] = {}
-        self.callees: dict[str, Called] = {}
+        self.rooms: dict[Buffer, ScratchBuffer] = {}
+        self.callees: dict[str, CalledKernel] = {}
         self.nontemporal = Var(
             self.loop_ir.fresh("nontemporal")
         )  # whether to use non-temporal stores
@@ -49,7 +49,7 @@ class CallerBuilder:
         self.ints.append(value)
         return self.loop_ir.integer("n")
 
-    def room(self, room: Room) -> Buffer:
+    def room(self, room: ScratchBuffer) -> Buffer:
         """Add a buffer for memory that the kernel needs while it runs."""
         buffer = self.loop_ir.buffer(room.name, loop_type(room.dtype))
         self.rooms[buffer] = room
@@ -65,7 +65,7 @@ class CallerBuilder:
         return Address(buffer, self.integer(a.offset))
 
     def call(
-        self, text: Generated, steps: tuple[Expr, Expr],
+        self, text: GeneratedKernel, steps: tuple[Expr, Expr],
         memories: Mapping[int, Memory] | None = None, final: bool = True,
     ) -> None:  # fmt: skip
         """Add a call of a kernel for a range of its steps.
@@ -90,7 +90,7 @@ class CallerBuilder:
             self.reads_request |= final
         self.loop_ir.add(Run(called.name, *steps, tuple(args)))
 
-    def finish(self, extent: int, work: int) -> Generated:
+    def finish(self, extent: int, work: int) -> GeneratedKernel:
         """Return the kernel; `work` is the work of its whole extent."""
         kernel = self.loop_ir.kernel()
         request = Let(self.nontemporal, Call("nontemporal_requested", (), I8))
@@ -103,7 +103,7 @@ class CallerBuilder:
             body=(*[request] * self.reads_request, *kernel.body),
             callees=tuple(callees),
         )
-        out = Generated()
+        out = GeneratedKernel()
         out.kernel = kernel
         out.callees = tuple(self.callees.values())
         out.source = "\n\n".join([*[c.source for c in out.callees], numba_source(kernel)])

@@ -6,8 +6,8 @@ first map and then the corresponding band of the second, while the rows are in t
 cache. The intermediate value is never stored as a whole array. If an index space is cut into cells,
 each part of its rows has its own kernels, which are called for the rows of a band that they cover.
 
-Input: the descriptions of both maps by parts of rows. Output: a `Generated`, or None if bands do
-not pay.
+Input: the descriptions of both maps by parts of rows. Output: a `GeneratedKernel`, or None if bands
+do not pay.
 
     for t in lo..hi {
       b = t * task, end = fmin(b + task, rows)    # the rows of a task
@@ -31,7 +31,7 @@ from accnp.compiler.loops.ir import Address, Const, Do, Expr, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.calls import CallerBuilder, Memory
 from accnp.compiler.specs.launches import build_generated
-from accnp.ir.generated import Generated, Room
+from accnp.ir.generated import GeneratedKernel, ScratchBuffer
 from accnp.ir.kernel import Access, KernelSpec
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _Maps:
 
 def fuse_chain(
     producer: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
-) -> Generated | None:
+) -> GeneratedKernel | None:
     """Return a kernel that computes the value `between` in bands and reads it.
 
     `rows` is the number of rows of the reader. Returns None if this is not possible, or if too many
@@ -143,13 +143,13 @@ def fuse_chain(
 def _build(
     producers: Sequence[_Maps], readers: Sequence[_Maps], between: Value, rows: int,
     plan: tuple[int, int, int, int],
-) -> Generated:  # fmt: skip
+) -> GeneratedKernel:  # fmt: skip
     low, again, band, task = plan
     builder = CallerBuilder()
     loop_ir, integer = builder.loop_ir, builder.integer
     width = prod(between.aval.shape[1:])
     tasks = -(-rows // task)
-    room = Room("room", between.aval.dtype, tasks * (band + again) * width)
+    room = ScratchBuffer("room", between.aval.dtype, tasks * (band + again) * width)
     buffer, row, share = builder.room(room), integer(width), integer((band + again) * width)
     begin, more = integer(low), integer(again)
     # Cells at an edge of the reader read fewer rows than others. Rows that do not exist are not

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from accnp.compiler.library.writing.source_lines import SourceLines
 from accnp.compiler.specs.launches import as_callee
 from accnp.config import config
-from accnp.ir.generated import Called, Generated
+from accnp.ir.generated import CalledKernel, GeneratedKernel
 from accnp.ir.kernel import CODES
 
 __all__ = ["SIZES", "ControlText", "Spot"]
@@ -73,9 +73,9 @@ class ControlText:
         self.head: list[str] = []
         self.arguments: list[tuple[str, str]] = []
         self.ints: list[int] = []
-        self.callees: dict[str, Called] = {}
+        self.callees: dict[str, CalledKernel] = {}
         self.products = False  # whether a callee multiplies matrices
-        self.shares = 0  # see `Generated`
+        self.shares = 0  # see `GeneratedKernel`
         self.sends = False  # whether it or a callee sends messages to other processes
         self.names = 0
 
@@ -156,7 +156,7 @@ class ControlText:
             return x.name
         return f"at({x.name}, {self.integer(nbytes // SIZES[x.code])})"
 
-    def callee(self, text: Generated) -> str:
+    def callee(self, text: GeneratedKernel) -> str:
         """Return the name of a kernel, which is derived from its content, and add its text."""
         own = as_callee(text)
         if own.name not in self.callees:
@@ -167,7 +167,7 @@ class ControlText:
         self.sends |= text.sends
         return own.name
 
-    def call(self, text: Generated, arguments: list[str], extent: int, share: bool) -> None:
+    def call(self, text: GeneratedKernel, arguments: list[str], extent: int, share: bool) -> None:
         """Write the call of a kernel; `arguments` are its pointers, and threads may `share` it."""
         name = self.callee(text)
         if text.shares:  # a nested loop with shared kernels
@@ -298,9 +298,9 @@ class ControlText:
 
     # --- the kernel ---
 
-    def generated(self, constants: Sequence[tuple[str, str]], weight: int) -> Generated:
+    def generated(self, constants: Sequence[tuple[str, str]], weight: int) -> GeneratedKernel:
         """Return the kernel; `constants` are names and codes of its last pointers."""
-        text = Generated()
+        text = GeneratedKernel()
         pointers = [*self.arguments, *constants]
         names = [*[n for n, _ in pointers], *[f"n{k}" for k in range(len(self.ints))]]
         if self.shares:

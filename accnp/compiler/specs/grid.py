@@ -33,7 +33,7 @@ from accnp.compiler.specs.kernel_builder import KernelBuilder
 from accnp.compiler.specs.layouts import transposed_axis
 from accnp.compiler.specs.short_axes import has_short_axis
 from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
-from accnp.ir.generated import Generated, Room
+from accnp.ir.generated import GeneratedKernel, ScratchBuffer
 from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Phase
 
 __all__ = ["NARROW", "THREADS", "WAVE", "build_for_grid", "elements_per_thread"]
@@ -74,7 +74,7 @@ def elements_per_thread(form: str, cost: float) -> int:
     return next((n for most, n in ELEMENTS_PER_THREAD[form] if cost <= most), 1)
 
 
-def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, GeneratedKernel]:
     """Return the kernel of a description for a GPU, and how it is launched.
 
     Parameters
@@ -109,7 +109,7 @@ def _start_kernel(spec: KernelSpec) -> KernelBuilder:
 
 def _finish_kernel(
     builder: KernelBuilder, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
-) -> tuple[Kernel, Generated]:
+) -> tuple[Kernel, GeneratedKernel]:
     """Return the kernel after the division pass, and complete its integer arguments."""
     spec, out = builder.spec, builder.out
     out.ints += [n for _, n in more]
@@ -134,7 +134,7 @@ def _is_narrow(spec: KernelSpec) -> bool:
     return max([prod(sizes), *ways]) < NARROW
 
 
-def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, GeneratedKernel]:
     """Build a map, whose elements are independent."""
     along = len(spec.outer)
     transposed = transposed_axis(spec, along, range(along)) if spec.inner else None
@@ -155,7 +155,7 @@ def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 
 def _finish_range(
     builder: KernelBuilder, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
-) -> tuple[Kernel, Generated]:
+) -> tuple[Kernel, GeneratedKernel]:
     """Do the same if the first integer argument is the extent of the range."""
     whole, *ints = builder.out.ints
     builder.out.ints = ints
@@ -178,7 +178,7 @@ def _used_fraction(n: int, side: int) -> float:
     return n / (-(-n // side) * side)
 
 
-def _transform_to_patches(builder: KernelBuilder, kernel: Kernel) -> tuple[Kernel, Generated]:
+def _transform_to_patches(builder: KernelBuilder, kernel: Kernel) -> tuple[Kernel, GeneratedKernel]:
     spec, out = builder.spec, builder.out
     width, height = -(-spec.inner[0] // WIDTH), -(-spec.outer[-1] // HEIGHT)
     total = width * height * prod(spec.outer[:-1])
@@ -188,7 +188,7 @@ def _transform_to_patches(builder: KernelBuilder, kernel: Kernel) -> tuple[Kerne
     return _finish_range(builder, kernel, [(side, width), (below, height)])
 
 
-def _transform_to_tiles(builder: KernelBuilder, transposed: int) -> tuple[Kernel, Generated]:
+def _transform_to_tiles(builder: KernelBuilder, transposed: int) -> tuple[Kernel, GeneratedKernel]:
     spec, out = builder.spec, builder.out
     kernel, side, below = tile(builder.loop_ir.kernel(), transposed)
     width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)
@@ -222,7 +222,7 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else accesses
 
 
-def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, GeneratedKernel]:
     """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
     builder = _start_kernel(spec)
     add_grid_columns(builder)
@@ -237,9 +237,9 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
         return _finish_range(builder, reduce_columns(kernel, out.threads, side))
     split = reduce_columns_in_two_kernels(kernel, THREADS, side)
     out.blocks = -(-tiles * parts // warps)
-    rooms = [Room(b.name, f.dtype, columns * parts)
+    rooms = [ScratchBuffer(b.name, f.dtype, columns * parts)
              for b, f in zip(split.partials, spec.phases[0].reductions, strict=True)]  # fmt: skip
-    then = Generated()
+    then = GeneratedKernel()
     then.form, then.ints, then.pointers = out.form, list(out.ints), [*out.pointers, *rooms]
     then.threads, then.blocks = LANES, tiles  # there are few columns: a block for each 32
     then.extent, then.weight = columns, parts
@@ -253,7 +253,7 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
     return first
 
 
-def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, GeneratedKernel]:
     """Build a reduction of rows, with a warp or a thread block for each row."""
     builder = _start_kernel(spec)
     phases = separate_stores(spec.phases)
@@ -296,7 +296,7 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
     return _finish_range(builder, kernel)
 
 
-def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
+def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, GeneratedKernel]:
     """Build a reduction of rows with strided elements, with a thread block for 32 rows."""
     builder = _start_kernel(spec)
     add_grid_rows(builder, spec.phases)
@@ -309,7 +309,7 @@ def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     return _finish_range(builder, kernel, [(count, groups)])
 
 
-def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
+def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, GeneratedKernel]:
     """Build a reduction of chunks of rows, with a thread block for each chunk."""
     builder = _start_kernel(spec)
     phases = separate_stores(spec.phases)
@@ -342,7 +342,7 @@ def _whole_steps(length: int) -> int:
     return max((n for n in STEPS if LANES * n <= length), default=0)
 
 
-def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, GeneratedKernel]:
     """Build a reduction of short rows, with a thread for each row."""
     builder = _start_kernel(spec)
     builder.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.specs.grid import THREADS, build_for_grid
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import Access, KernelSpec
 
 __all__ = ["fuse_horizontally_for_grid"]
 
 
-def fuse_horizontally_for_grid(specs: Sequence[KernelSpec], wave: int) -> tuple[Kernel, Generated]:
+def fuse_horizontally_for_grid(
+    specs: Sequence[KernelSpec], wave: int
+) -> tuple[Kernel, GeneratedKernel]:
     """Return the kernel that does several maps in one launch, and how it is launched."""
-    out = Generated()
+    out = GeneratedKernel()
     numbers: dict[int, int] = {}  # of arrays, by value
     places: list[list[int]] = []
     kernels: list[Kernel] = []

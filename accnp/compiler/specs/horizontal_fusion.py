@@ -1,9 +1,9 @@
 """Several kernels in one launch, each of which has a part of a common range of tasks.
 
 Input: descriptions of kernels that write different elements, which are the cells of an index space.
-Output: a `Generated` whose kernel calls theirs. The kernels of one group iterate over the same
-rows: a task consists of some rows, which the kernels process one after the other while the rows are
-in the cache.
+Output: a `GeneratedKernel` whose kernel calls theirs. The kernels of one group iterate over the
+same rows: a task consists of some rows, which the kernels process one after the other while the
+rows are in the cache.
 
     for t in lo..hi {
       if lt(t, n) {                       # tasks of the first group
@@ -24,7 +24,7 @@ from math import prod
 from accnp.compiler.loops.builder import call
 from accnp.compiler.specs.calls import CallerBuilder
 from accnp.compiler.specs.launches import build_generated
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["fuse_horizontally"]
@@ -33,7 +33,7 @@ EDGE_RATIO = 8  # a cell is an edge if another cell has at least this many times
 TASK_WORK = 1 << 16  # work of one task, in simple operations on one element
 
 
-def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
+def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> GeneratedKernel:
     """Return a kernel that runs several kernels in one launch."""
     builder = CallerBuilder()
     loop_ir = builder.loop_ir
@@ -63,16 +63,16 @@ def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     return builder.finish(tasks, work)
 
 
-def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
+def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[GeneratedKernel]]:
     """Return the kernels of each group, in separate lists if their ranges differ (rows or tiles).
 
     A narrow edge uses the same kernel as the large cell next to it, to save compile time: it is not
     unrolled like short axes, and it uses tiles if that cell does.
     """
-    kernels: list[list[Generated]] = []
+    kernels: list[list[GeneratedKernel]] = []
     most = max([_elements(spec) for specs in groups for spec in specs])
     for specs in groups:
-        by_extent: dict[int, list[Generated]] = {}
+        by_extent: dict[int, list[GeneratedKernel]] = {}
         for spec in specs:
             edge = spec.form == "map" and _elements(spec) * EDGE_RATIO <= most
             text = build_generated(spec, edge, nontemporal_argument=True)

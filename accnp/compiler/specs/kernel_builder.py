@@ -1,8 +1,8 @@
 """Building of the arguments, statements and stores of a kernel from its description.
 
 Input: a `KernelSpec`, whose statements have formulas and strided accesses. Output: loop IR in a
-`LoopBuilder`, and the pointers and integers of the call (`Generated`). The files of the loop forms
-add loops and call `KernelBuilder` for the statements inside them.
+`LoopBuilder`, and the pointers and integers of the call (`GeneratedKernel`). The files of the loop
+forms add loops and call `KernelBuilder` for the statements inside them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from accnp.compiler.loops.builder import Loop, LoopBuilder, affine, call, cast, 
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
-from accnp.ir.generated import Generated
+from accnp.ir.generated import GeneratedKernel
 from accnp.ir.kernel import LONG_STEP, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["KernelBuilder", "Place", "are_adjacent", "loop_type"]
@@ -49,7 +49,7 @@ class KernelBuilder:
         # Whether the kernel does all its few steps in one call, and will be specialized to sizes.
         self.tiny = tiny
         self.loop_ir = LoopBuilder()
-        self.out = Generated()
+        self.out = GeneratedKernel()
         self.out.form = spec.form
         self.values: dict[str, Expr] = {}
         self.buffers: dict[int, Buffer] = {}

@@ -1,9 +1,9 @@
 """Kernels for launches and for calls from other kernels.
 
-Input: a `KernelSpec`, or a `Generated`. Output: a `Generated` with the loop IR, its source text for
-inspection, and its signature; or a kernel under a name that is a hash of its content. Kernels that
-are called in loops are specialized: those of a few elements to their sizes, and others to how their
-operands lie in memory.
+Input: a `KernelSpec`, or a `GeneratedKernel`. Output: a `GeneratedKernel` with the loop IR, its
+source text for inspection, and its signature; or a kernel under a name that is a hash of its
+content. Kernels that are called in loops are specialized: those of a few elements to their sizes,
+and others to how their operands lie in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from accnp.compiler.numba.source import numba_source
 from accnp.compiler.passes.fix_sizes import fix_sizes
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.specs import build
-from accnp.ir.generated import Called, Generated
+from accnp.ir.generated import CalledKernel, GeneratedKernel
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["as_callee", "build_generated", "specialize_layout", "specialize_sizes"]
@@ -39,7 +39,7 @@ MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized whe
 
 def build_generated(
     spec: KernelSpec, edge: bool = False, nontemporal_argument: bool = False
-) -> Generated:
+) -> GeneratedKernel:
     """Return the kernel of a description and how it is called.
 
     Parameters
@@ -58,11 +58,11 @@ def build_generated(
     return out
 
 
-def _build_tiny(spec: KernelSpec) -> Generated:
+def _build_tiny(spec: KernelSpec) -> GeneratedKernel:
     return _with_source(*build(spec, tiny=True))
 
 
-def _with_source(kernel: Kernel, out: Generated) -> Generated:
+def _with_source(kernel: Kernel, out: GeneratedKernel) -> GeneratedKernel:
     out.kernel = kernel
     out.source = partial(numba_source, kernel)
     signature = [f"{b.dtype.token}*" for b in kernel.buffers]
@@ -70,16 +70,18 @@ def _with_source(kernel: Kernel, out: Generated) -> Generated:
     return out
 
 
-def as_callee(text: Generated) -> Called:
+def as_callee(text: GeneratedKernel) -> CalledKernel:
     """Return a kernel for calls from other kernels, under a name that is a hash of its content."""
     mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     name = f"k{mark:08x}"
     start = text.source.rindex("def kernel(") + len("def kernel(")
     kernel = text.kernel and text.kernel._replace(name=name)
-    return Called(name, text.signature, f"def {name}({text.source[start:]}", kernel)
+    return CalledKernel(name, text.signature, f"def {name}({text.source[start:]}", kernel)
 
 
-def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> Generated:
+def specialize_layout(
+    text: GeneratedKernel, pointers: Sequence[tuple[int, int]]
+) -> GeneratedKernel:
     """Return a kernel that knows which of its operands begin a few elements after another one,
     which strides are equal, and which rows are long.
 
@@ -88,14 +90,14 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
 
     Parameters
     ----------
-    text : Generated
+    text : GeneratedKernel
         A kernel.
     pointers : sequence of (int, int)
         For each of its first buffers, the slot of the array, and the first byte in it.
 
     Returns
     -------
-    Generated
+    GeneratedKernel
         The same kernel if nothing of this holds, or if it is not a map.
     """
     if text.form != "map" or text.kernel is None:
@@ -146,7 +148,7 @@ def _equal_strides(kernel: Kernel, ints: Sequence[int]) -> dict[Var, Expr]:
     return replacements
 
 
-def specialize_sizes(text: Generated, extent: int) -> Generated:
+def specialize_sizes(text: GeneratedKernel, extent: int) -> GeneratedKernel:
     """Return a kernel for the steps 0..extent, which is specialized to its sizes if it is tiny.
 
     A loop over tiny kernels spends its time in them: 25 pairs of bodies take 76 ns with
