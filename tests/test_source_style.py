@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,40 @@ def test_such_a_list_is_found() -> None:
     assert long_lists('__all__ = [\n    "a", "b",\n]\n') == []
 
 
-COMPLEX = 21  # functions above ruff's limit of complexity, in the package and what goes with it
+# Functions above ruff's limit of complexity. Remove a line when its function is split.
+COMPLEX = {
+    "accnp/api/arguments/convert.py": "as_node",
+    "accnp/api/kernels/texts.py": "number_or_module",
+    "accnp/compiler/fusion/program.py": "value_of",
+    "accnp/compiler/ir_tools/interpreter.py": "statement",
+    "accnp/compiler/ir_tools/parser.py": "statement",
+    "accnp/compiler/ir_tools/verifier.py": "statement",
+    "accnp/compiler/library/indexing/scatters.py": "scatter_kernel",
+    "accnp/compiler/llvm/lower.py": "statement",
+    "accnp/compiler/loops/printer.py": "_statement",
+    "accnp/compiler/loops/visiting.py": "expressions",
+    "accnp/compiler/numba/source.py": "statement",
+    "accnp/engine/native.py": "body",
+    "accnp/ir/node.py": "record",
+    "accnp/jax_compat/export/symbolic_sizes.py": "_parse_size",
+    "accnp/numpy/indexing.py": "_parse_index_item",
+    "accnp/numpy/statistics.py": "_cov",
+    "accnp/numpy/ufunc_factories.py": "make_binary",
+    "accnp/scipy/stats/declaration.py": "_make",
+    "accnp/transforms/jvp.py": "forward",
+    "accnp/transforms/transpose.py": "backward",
+    "benchmarks/first_calls.py": "rigid_bodies",
+    "tests/processes/sharded_loops.py": "functions",
+    "tests/sweep/result_comparison.py": "_iterate_differences",
+}
 
 
-def test_complex_functions_become_fewer() -> None:
-    """Lower the number when a function is split."""
-    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    marks = sum(path.read_text().count("# noqa: C901") for path in files)
-    assert marks <= COMPLEX, f"{marks} functions are too complex, at most {COMPLEX} are allowed"
+def test_complex_functions_are_listed() -> None:
+    """The list only becomes shorter: new functions stay within the limit."""
+    found: dict[str, str] = {}
+    for folder in (*FOLDERS, "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            names = re.findall(r"^ *def (\w+)\(.*# noqa: C901", path.read_text(), re.MULTILINE)
+            if names:
+                found[path.relative_to(ROOT).as_posix()] = " ".join(names)
+    assert found == COMPLEX
