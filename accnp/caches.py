@@ -23,7 +23,7 @@ class Cache(NamedTuple):
 
     what: str
     option: str  # the option that has the bound
-    count: Callable[[], int]
+    size: Callable[[], int]  # entries, or bytes
     evicted: Callable[[], int]
     clear: Callable[[], object]
     in_bytes: bool  # whether the bound and the counts are bytes, not entries

@@ -143,7 +143,7 @@ def _extension(name: str) -> Any:
 def _loading_here() -> bool:
     """Return whether this thread is importing a module. Then it must not import on another thread,
     which would wait for the import lock of that module."""
-    frame: Any = sys._getframe(1)
+    frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True

@@ -44,14 +44,15 @@ class Traced:
 
 def function_place(fn: Any) -> tuple[str, str, int]:
     """Return the name, file and first line of a function, inside of partials and wrappers."""
-    inner = fn
+    inner: Any = fn
     while inner is not None:
         fn = inner
-        inner = fn.func if isinstance(fn, partial) else getattr(fn, "__wrapped__", None)
+        is_partial = isinstance(fn, partial)
+        inner = getattr(fn, "func" if is_partial else "__wrapped__", None)
     # For an object with a method `__call__`, the place is that of the method.
-    method = getattr(fn, "__call__", None)  # noqa: B004
-    code = getattr(fn, "__code__", None) or getattr(method, "__code__", None)
-    name = getattr(fn, "__name__", type(fn).__name__)
+    method: Any = getattr(fn, "__call__", None)  # noqa: B004
+    code: Any = getattr(fn, "__code__", None) or getattr(method, "__code__", None)
+    name: str = getattr(fn, "__name__", type(fn).__name__)
     return (name, code.co_filename, code.co_firstlineno) if code else (name, "", 0)
 
 

@@ -252,7 +252,7 @@ def memory_stats() -> dict[str, dict[str, int | None]]:
     for name, cache in sorted(caches.items()):
         bound = getattr(config, cache.option) if cache.option else None
         stats[name] = {
-            "bytes" if cache.in_bytes else "entries": cache.count(),
+            "bytes" if cache.in_bytes else "entries": cache.size(),
             "bound": pool_stats()["limit_bytes"] if name == "pool" else bound,
             "evicted": cache.evicted(),
         }
