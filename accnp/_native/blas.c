@@ -1,25 +1,30 @@
-/* OpenBLAS on the calling thread alone, while kernels call its routines.
+/* Restricts OpenBLAS to the calling thread while kernels call its routines.
  *
- * OpenBLAS shares small factorizations among threads of its own, which gains nothing, and competes
- * with our threads and with other processes: a thread that waits for one that has lost its
- * processor turns microseconds into milliseconds. It has one number of threads for the process, so
- * the first kernel that begins sets it to 1, and the last one that ends sets it back.
+ * OpenBLAS distributes even small factorizations over its own threads. This is not faster, and its
+ * threads compete with ours and with other processes: if one of them is preempted, the others wait
+ * for it, and a call that would take microseconds takes milliseconds. OpenBLAS has one number of
+ * threads for the whole process. The first kernel that begins therefore sets it to 1, and the last
+ * kernel that ends restores it.
  */
 
 #include "native.h"
 
-#define CALLERS 0xffffffff /* the lower half: kernels in between; the upper one: their usual number */
+#define CALLERS 0xffffffff /* the lower half of `state` */
 
 static int (*get_threads)(void);
 static void (*set_threads)(int);
+/* The lower 32 bits count the kernels that are using OpenBLAS; the upper 32 bits are the number of
+ * threads to restore. */
 static int64_t state;
 
+/* Changes the state if it is still `*old`; otherwise sets `*old` to the current state. */
 static bool
 changed(int64_t *old, int64_t new)
 {
     return __atomic_compare_exchange_n(&state, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+/* Kernels call this before they call OpenBLAS. */
 static void
 begin_alone(void)
 {
@@ -41,6 +46,7 @@ begin_alone(void)
     }
 }
 
+/* Kernels call this after they called OpenBLAS. */
 static void
 end_alone(void)
 {
@@ -48,13 +54,13 @@ end_alone(void)
     for (;;) {
         int usual = (int)(old >> 32);
         bool last = (old & CALLERS) == 1 && usual > 1;
-        if (last) { /* set back before others may see that there are no callers */
+        if (last) { /* restore it before other threads can see that there are no callers */
             set_threads(usual);
         }
         if (changed(&old, old - 1)) {
             return;
         }
-        if (last) { /* another kernel has begun in between */
+        if (last) { /* another kernel has begun in the meantime */
             set_threads(1);
         }
     }

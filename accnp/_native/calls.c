@@ -1,29 +1,50 @@
-/* Jitted calls of a signature that was seen before: check the arguments, launch, build the result.
+/* Fast calls of jitted functions: compare the arguments with those of earlier calls, run the
+ * program, and build the result.
  *
- * A record describes such calls; `runtime/dispatch_entries.py` makes it. It consists of words and of objects
- * that words refer to by number. First come the words of `Head`. Then each of these in turn: names
- * of arguments; closed-over nodes; the arguments, each with its place and what it must be;
- * conditions; dictionaries, names in them, and what these must stand for. If the call has a table
- * (`launch.c`), it goes on with: containers that must be empty, and dictionaries as before, for the
- * table to be used; fixed addresses; free blocks and bytes of each buffer to make; the result.
+ * A record describes the calls of one signature; `runtime/dispatch_entries.py` makes it. It
+ * consists of words, and of objects to which words refer by index. The words begin with the members
+ * of `Head`. Then follow, in this order:
  *
- * A condition is a container and a function: while the container is not empty, the function is
- * asked whether the record may be used.
+ * - the names of the keyword arguments;
+ * - the nodes that the function closes over;
+ * - for each argument, its index in the call and its description (see below);
+ * - the conditions. A condition is a container and a function: unless the container is empty, the
+ *   function is called, and the record can be used only if it returns True;
+ * - triples (dictionary, name, object): the dictionary must map the name to the object.
  *
- * What an argument must be is a kind and more words. An array: its type. A tuple or list: class, how
- * many items, these. A dictionary: how many, for each the key and what it must be. A static value:
- * class, value, hash. A number: its class, and how it is passed: the size of a float, the negative
- * size of an integer, or 0 for a bool. A registered class: class, function that flattens, static
- * data, their class and hash, how many children, these. A value to convert: class, type of the
- * array, function that makes its node, dtype and shape of a NumPy array (None for other values).
- * What a result is: an array: the number of a buffer, and its type; an array that is always the same:
- * its buffer and its type; a tuple, list or dictionary as above, without a class; an object: itself.
+ * If the call has a table (`launch.c`), these words follow:
  *
- * A call whose arguments fit, but which has no table, or whose table cannot be used now, calls a
- * Python function with the leaves: nodes, and Python numbers.
+ * - containers that must be empty, and more triples, without which the table cannot be used now;
+ * - the fixed addresses;
+ * - for each buffer to allocate, its free list and its number of bytes;
+ * - the description of the result.
  *
- * Records, leaves and buffers are held while they are in use: functions that flatten, comparisons, a
- * garbage collection, or another thread while a kernel runs may replace them.
+ * The description of an argument is its kind and more words:
+ *
+ * - ARRAY: the type (aval).
+ * - TUPLE, LIST: the class, the number of items, and their descriptions.
+ * - DICT: the number of items, and the key and the description of each.
+ * - SAME: an object with which the argument must be identical.
+ * - EQUAL, a static value: its class, the value, and its hash.
+ * - NUMBER: its class, and its conversion: the size of a float, the negative size of an integer, or
+ *   0 for a bool.
+ * - CLASS, an object of a registered class: the class, its flatten function, the class, the value
+ *   and the hash of the static data, the number of children, and their descriptions.
+ * - CONVERT, a value that is converted to an array: its class, the type of the array, the function
+ *   that makes its node, and the dtype and the shape of a NumPy array (None for other values).
+ *
+ * The description of a result is similar:
+ *
+ * - ARRAY: the index of its buffer, and its type.
+ * - BUFFER, an array that is the same in all calls: its buffer and its type.
+ * - TUPLE, LIST, DICT: as above, but without a class.
+ * - SAME: the object.
+ *
+ * If the arguments match, but the call has no table, or its table cannot be used now, a Python
+ * function is called with the leaves, which are nodes and Python numbers.
+ *
+ * The code holds references to records, leaves and buffers while it uses them: flatten functions,
+ * comparisons, a garbage collection, or another thread while a kernel runs may replace them.
  */
 
 #include "native.h"
@@ -33,6 +54,7 @@
 
 /* --- records --- */
 
+/* Record(words, objects, keeps) */
 static PyObject *
 record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -42,7 +64,7 @@ record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                      &objects, &keeps)) {
         return NULL;
     }
-    PyObject *all = PySequence_Tuple(words); /* a list may change while numbers are asked for */
+    PyObject *all = PySequence_Tuple(words); /* a list could change below */
     if (all == NULL) {
         return NULL;
     }
@@ -84,7 +106,7 @@ record_traverse(Record *self, visitproc visit, void *arg)
 static int
 record_clear(Record *self)
 {
-    /* What the words refer to stays until the record goes. */
+    /* `objects` is kept until the record is deallocated, because words refer to it. */
     Py_CLEAR(self->keeps);
     return 0;
 }
@@ -124,6 +146,7 @@ static PyType_Spec record_spec = {
     .slots = record_slots,
 };
 
+/* Returns the length of a container; -1 with an error. */
 static inline Py_ssize_t
 size_of(PyObject *container)
 {
@@ -164,15 +187,17 @@ make_buffers(State *state, Reader *r, int64_t count, int64_t *base, PyObject **h
 
 /* --- arguments --- */
 
+/* The state of the comparison of a call's arguments with a record, which collects the leaves. */
 typedef struct {
     State *state;
     Reader r;
-    int64_t count;     /* leaves so far */
-    PyObject **leaves; /* nodes, and Python numbers */
-    int64_t *base;     /* addresses, of numbers for now */
-    int64_t *numbers;  /* as kernels read them */
+    int64_t count;     /* the number of leaves that were found */
+    PyObject **leaves; /* new references to nodes and Python numbers */
+    int64_t *base;     /* the address of each leaf; only those of numbers are set at first */
+    int64_t *numbers;  /* memory for numbers, in the format that kernels read */
 } Leaves;
 
+/* Adds a node to the leaves; false if it belongs to a trace. */
 static bool
 hold(Leaves *l, Node *node)
 {
@@ -183,6 +208,7 @@ hold(Leaves *l, Node *node)
     return true;
 }
 
+/* Reads the description of a number, and adds the number to the leaves if it matches. */
 static bool
 number(Leaves *l, PyObject *x)
 {
@@ -208,8 +234,8 @@ number(Leaves *l, PyObject *x)
     return true;
 }
 
-/* After a failed comparison or conversion: a TypeError is left to the general way, which says what
- * is wrong; all other errors stay set. */
+/* Handles the error of a failed comparison or conversion, and returns false. A TypeError is
+ * cleared, because the general path raises a better message; any other error stays set. */
 static bool
 misfit(void)
 {
@@ -219,7 +245,8 @@ misfit(void)
     return false;
 }
 
-/* Whether a value equals that of the record, as a key of a dictionary does, and has its class. */
+/* Reads a class, a value and its hash. Returns whether an object has this class and equals the
+ * value, by the rules for keys of dictionaries; false, too, if an error was set. */
 static bool
 equals(Reader *r, PyObject *x)
 {
@@ -236,6 +263,7 @@ equals(Reader *r, PyObject *x)
     return same < 0 ? misfit() : same;
 }
 
+/* Returns whether an attribute of an object equals a value; false, too, if an error was set. */
 static bool
 attribute_equals(PyObject *x, PyObject *name, PyObject *wanted)
 {
@@ -245,6 +273,8 @@ attribute_equals(PyObject *x, PyObject *name, PyObject *wanted)
     return same < 0 ? misfit() : same;
 }
 
+/* Reads the description of a value that is converted, and adds its node to the leaves if it
+ * matches. */
 static bool
 convert(Leaves *l, PyObject *x)
 {
@@ -271,7 +301,7 @@ convert(Leaves *l, PyObject *x)
 
 static bool fits(Leaves *l, PyObject *x);
 
-/* An object of a registered class. */
+/* Reads the description of an object of a registered class, and adds its leaves if it matches. */
 static bool
 parts_fit(Leaves *l, PyObject *x)
 {
@@ -281,7 +311,7 @@ parts_fit(Leaves *l, PyObject *x)
     }
     PyObject *pair = PyObject_CallOneArg(flatten, x);
     if (pair == NULL) {
-        return false; /* with the error of the user's function */
+        return false; /* the error of the user's function stays set */
     }
     bool good = PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2
                 && equals(&l->r, PyTuple_GET_ITEM(pair, 1));
@@ -298,8 +328,9 @@ parts_fit(Leaves *l, PyObject *x)
     return good;
 }
 
-/* Whether an object is as the record says; its leaves are added. Items are held while they are
- * looked at: Python functions may change the containers. False with an error, too. */
+/* Reads the description of an argument. Returns whether an object matches it, and adds its leaves;
+ * false, too, if an error was set. It holds a reference to each item while it compares the item,
+ * because Python functions that it calls may change the containers. */
 static bool
 fits(Leaves *l, PyObject *x)
 {
@@ -352,7 +383,7 @@ fits(Leaves *l, PyObject *x)
         return false;
     }
     for (int64_t i = 0; i < count; i++) {
-        /* Looked at each time: a list may have changed meanwhile. */
+        /* The size is read for each item, because the list may have changed. */
         Py_ssize_t size = kind == LIST ? PyList_GET_SIZE(x) : PyTuple_GET_SIZE(x);
         if (size != count) {
             return false;
@@ -370,6 +401,8 @@ fits(Leaves *l, PyObject *x)
 
 /* --- results --- */
 
+/* Reads the description of a result and builds it from the buffers in `held`; NULL with an error.
+ */
 static PyObject *
 result_of(State *state, Reader *r, PyObject **held)
 {
@@ -393,7 +426,7 @@ result_of(State *state, Reader *r, PyObject **held)
                     : kind == TUPLE ? PyTuple_New((Py_ssize_t)count)
                                     : PyList_New((Py_ssize_t)count);
     if (kind != DICT) {
-        hide(all); /* a collection of garbage calls functions of users */
+        hide(all); /* a garbage collection may call Python functions of users */
     }
     for (int64_t i = 0; all != NULL && i < count; i++) {
         PyObject *key = kind == DICT ? next_object(r) : NULL;
@@ -420,15 +453,29 @@ result_of(State *state, Reader *r, PyObject **held)
 
 /* --- calls --- */
 
-/* How many arguments there are by position and by name, and other counts; where the addresses of
- * leaves begin among the bases of the table, and the mode of its launch; what the result is built by
- * (-1: it is as it is); the table, or 0; thread pool and helpers; the function for calls without one. */
+/* The first words of a record:
+ *
+ * - positional, by_name: the number of positional and of keyword arguments;
+ * - closed, leaves: the number of nodes that the function closes over, and of leaves of the
+ *   arguments;
+ * - conditions, names: the number of conditions, and of triples (dictionary, name, object);
+ * - empties, fast_names: the number of containers and triples on which the use of the table
+ *   depends;
+ * - fixed, fresh: the number of fixed addresses, and of buffers to allocate;
+ * - first: the index of the first leaf among the bases of the table;
+ * - mode: how the table is run (`run_table`);
+ * - build: the index of the function that builds the result from its description; -1 if the
+ *   description is the result;
+ * - table: the address of the table, or 0;
+ * - thread_pool, helpers: bases of tables that threads share;
+ * - finish: the index of the function for calls without a table. */
 typedef struct {
     int64_t positional, by_name, closed, leaves, conditions, names, empties, fast_names, fixed,
         fresh, first, mode, build, table, thread_pool, helpers, finish;
 } Head;
 
-/* Whether the record may be used; false with an error, too. */
+/* Reads the conditions and triples. Returns whether the record can be used now; false, too, if an
+ * error was set. */
 static bool
 may_be_used(Reader *r, const Head *head)
 {
@@ -437,7 +484,7 @@ may_be_used(Reader *r, const Head *head)
         Py_ssize_t size = size_of(container);
         if (size) {
             PyObject *answer = size < 0 ? NULL : PyObject_CallNoArgs(question);
-            Py_XDECREF(answer); /* True, if it is that, stays */
+            Py_XDECREF(answer); /* comparing the pointer is safe: True is never deallocated */
             if (answer != Py_True) {
                 return false;
             }
@@ -446,7 +493,8 @@ may_be_used(Reader *r, const Head *head)
     return conditions_hold(r, 0, head->names);
 }
 
-/* The result of a call by a table; NULL if that cannot be used now, or with an error. */
+/* Runs the table of a record and returns the result; NULL, with or without an error, if the table
+ * cannot be used now. */
 static PyObject *
 call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **buffers)
 {
@@ -459,7 +507,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
     for (; made < leaves; made++) {
         Node *node = (Node *)l->leaves[made];
         if (Py_TYPE(node) != state->node) {
-            buffers[made] = NULL; /* a number */
+            buffers[made] = NULL; /* the leaf is a number */
             continue;
         }
         PyObject *value = node->value;
@@ -495,7 +543,7 @@ done:
     return result;
 }
 
-/* The result of a call by the record's function. */
+/* Calls the function of a record with the leaves, and returns the result; NULL with an error. */
 static PyObject *
 call_function(Record *record, Leaves *l)
 {
@@ -513,7 +561,7 @@ call_function(Record *record, Leaves *l)
     return result;
 }
 
-/* The result of a call that is as a record says; NULL if it is not, or with an error. */
+/* Returns the result of a call if it matches a record; NULL if it does not, or with an error. */
 static PyObject *
 call_by(State *state, Record *record, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -547,7 +595,8 @@ call_by(State *state, Record *record, PyObject *const *args, Py_ssize_t nargs, P
         int64_t place = next_word(&l.r);
         good = fits(&l, args[place]);
     }
-    /* Last: Python functions that were called for the arguments may have changed it. */
+    /* The conditions are checked last, because Python functions that were called for the arguments
+     * may have changed what they depend on. */
     if (good && may_be_used(&l.r, head)) {
         record->used = ++state->uses;
         if (head->table) {
@@ -564,17 +613,18 @@ call_by(State *state, Record *record, PyObject *const *args, Py_ssize_t nargs, P
     return result;
 }
 
-/* --- whether words are those of a call: once, before calls trust them --- */
+/* --- validation of records, once, so that calls can use their words without checks --- */
 
+/* The state of a validation. */
 typedef struct {
     State *state;
     Reader r;
-    const int64_t *end;
-    int64_t leaves;
-    bool good, returns_leaf;
+    const int64_t *end; /* the end of the words */
+    int64_t leaves;     /* the number of leaves so far */
+    bool good, returns_leaf; /* whether all words are valid, and whether a result is a leaf */
 } Check;
 
-/* A word between two limits; the least, and no longer good, for any other. */
+/* Reads a word. If it is not within the limits, clears `good` and returns the lower limit. */
 static int64_t
 check_word(Check *c, int64_t least, int64_t most)
 {
@@ -586,13 +636,14 @@ check_word(Check *c, int64_t least, int64_t most)
     return word;
 }
 
-/* A count of what has at least one word each. */
+/* Reads a number of items that have at least one word each. */
 static int64_t
 check_count(Check *c)
 {
     return check_word(c, 0, c->end - c->r.next);
 }
 
+/* Reads the index of an object and returns the object, as a borrowed reference. */
 static PyObject *
 check_object(Check *c)
 {
@@ -609,6 +660,7 @@ check_objects(Check *c, int64_t count)
     }
 }
 
+/* Reads an object, which must be an instance of a class. */
 static void
 check_instance(Check *c, PyTypeObject *class)
 {
@@ -616,6 +668,7 @@ check_instance(Check *c, PyTypeObject *class)
     c->good = c->good && Py_TYPE(object) == class;
 }
 
+/* Reads an object, which must be a subclass of a class. */
 static void
 check_type(Check *c, PyTypeObject *base)
 {
@@ -623,6 +676,7 @@ check_type(Check *c, PyTypeObject *base)
     c->good = c->good && PyType_Check(class) && PyType_IsSubtype((PyTypeObject *)class, base);
 }
 
+/* Reads the description of an argument. */
 static void
 check_argument(Check *c)
 {
@@ -672,6 +726,7 @@ check_argument(Check *c)
     Py_LeaveRecursiveCall();
 }
 
+/* Reads the description of a result. */
 static void
 check_result(Check *c, int64_t leaves, int64_t buffers)
 {
@@ -698,6 +753,7 @@ check_result(Check *c, int64_t leaves, int64_t buffers)
     Py_LeaveRecursiveCall();
 }
 
+/* Reads triples (dictionary, name, object). */
 static void
 check_names(Check *c, int64_t count)
 {
@@ -708,7 +764,7 @@ check_names(Check *c, int64_t count)
     }
 }
 
-/* Whether a record is that of a call; addresses are taken as they are. */
+/* Returns whether a record is valid for calls. Addresses cannot be checked. */
 static bool
 is_call(State *state, Record *record)
 {
@@ -756,20 +812,23 @@ is_call(State *state, Record *record)
         int64_t leaves = head->closed + head->leaves;
         check_result(&c, leaves, leaves + head->fresh);
     }
-    /* No Python code runs, and no other thread, between the last look at nodes and the end of such
-     * a table. After it, results need only buffers that were made. */
+    /* If the lock is kept, no Python code and no other thread that holds the lock runs between the
+     * last check of the nodes and the end of the table. After that, results need only new buffers.
+     */
     record->borrows = head->mode == KEEP_GIL && !c.returns_leaf;
     return c.good && c.r.next == c.end;
 }
 
-/* --- what calls them --- */
+/* --- the callable --- */
 
+/* The base of the class of jitted functions. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *records; /* a tuple */
+    PyObject *records; /* a tuple of Record */
 } Caller;
 
+/* Calls the method `_call_uncached`, the general path, with the arguments. */
 static PyObject *
 call_slowly(State *state, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -788,6 +847,7 @@ call_slowly(State *state, PyObject *self, PyObject *const *args, Py_ssize_t narg
     return result;
 }
 
+/* Calls by the first record that matches the arguments, or else by the general path. */
 static PyObject *
 caller_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -839,7 +899,7 @@ caller_traverse(Caller *self, visitproc visit, void *arg)
 static int
 caller_clear(Caller *self)
 {
-    Py_XSETREF(self->records, PyTuple_New(0)); /* the only one, which is there */
+    Py_XSETREF(self->records, PyTuple_New(0)); /* cannot fail: the empty tuple is a shared object */
     return 0;
 }
 
@@ -915,7 +975,8 @@ static PyType_Spec caller_spec = {
     .slots = caller_slots,
 };
 
-/* next_use(): a number that grows with each call, so that uses of different things can be ordered. */
+/* next_use(): advances the clock of uses and returns it, so that Python code can compare its own
+ * uses with those of records. */
 static PyObject *
 next_use(PyObject *module, PyObject *Py_UNUSED(ignored))
 {

@@ -1,7 +1,8 @@
-/* Machine code made known to gdb, by the interface for compilers at run time that gdb documents: a
- * list of object files in memory, and a function in which gdb has a breakpoint.
+/* Registers machine code with gdb, through gdb's JIT compilation interface: a linked list of object
+ * files in memory, and a function in which gdb sets a breakpoint. gdb finds both by the names
+ * `__jit_debug_descriptor` and `__jit_debug_register_code`.
  *
- * The list is one for the process, whatever interpreter adds to it, since gdb looks for it by name.
+ * All interpreters of the process share the list, because gdb looks it up by its name.
  */
 
 #include "native.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `struct jit_code_entry` of gdb. */
 typedef struct Entry_ {
     struct Entry_ *next, *previous;
     const char *file;
@@ -17,6 +19,7 @@ typedef struct Entry_ {
 
 enum { NOTHING, REGISTER };
 
+/* `struct jit_descriptor` of gdb. */
 typedef struct {
     uint32_t version, action;
     CodeEntry *relevant, *first;
@@ -32,8 +35,10 @@ __jit_debug_register_code(void)
     __asm__ volatile("" ::: "memory");
 }
 
-static char lock; /* of the list */
+static char lock; /* a spin lock that protects the list */
 
+/* register_code(bytes): adds a copy of an object file to the list and notifies gdb. The entry stays
+ * in the list until the process ends. */
 static PyObject *
 register_code(PyObject *Py_UNUSED(module), PyObject *given)
 {

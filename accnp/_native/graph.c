@@ -1,4 +1,9 @@
-/* Nodes, arrays over them, and the recording of operations whose form is known. */
+/* Nodes of the graph of operations, arrays, which refer to nodes, and the fast path of recording.
+ *
+ * A node is a recorded operation or a leaf. An operation is pending until its value is computed.
+ * The general function that records operations is in Python. `operate` records an operation whose
+ * form is known, that is, one that was recorded before on operands of the same types.
+ */
 
 #include "native.h"
 
@@ -6,6 +11,7 @@
 
 /* --- nodes --- */
 
+/* Returns a node without members; NULL with an error. */
 static Node *
 new_node(State *state)
 {
@@ -209,7 +215,7 @@ static PyType_Spec form_spec = {
     .slots = form_slots,
 };
 
-/* Whether an attribute is False. */
+/* Returns whether an attribute exists and is False. */
 static bool
 is_false(PyObject *x, PyObject *name)
 {
@@ -218,7 +224,7 @@ is_false(PyObject *x, PyObject *name)
         PyErr_Clear();
         return false;
     }
-    Py_DECREF(found); /* False, if it is that, stays */
+    Py_DECREF(found); /* comparing the pointer is safe: False is never deallocated */
     return found == Py_False;
 }
 
@@ -285,7 +291,8 @@ array_set_node(Array *self, PyObject *node, void *Py_UNUSED(closure))
     return 0;
 }
 
-/* The buffer protocol: that of the read-only NumPy array of the values, which are waited for. */
+/* The buffer protocol: exports the buffer of the read-only NumPy array that `_values` returns,
+ * which waits for the values. */
 static int
 array_getbuffer(Array *self, Py_buffer *view, int flags)
 {
@@ -298,7 +305,7 @@ array_getbuffer(Array *self, Py_buffer *view, int flags)
     if (values == NULL) {
         return -1;
     }
-    /* The values of a user class may be an array again. */
+    /* If a user's subclass overrides `_values`, it may return an Array again. */
     int failed = Py_EnterRecursiveCall(" while values are exported");
     if (!failed) {
         failed = PyObject_GetBuffer(values, view, flags);
@@ -334,7 +341,8 @@ static PyType_Spec array_spec = {
     .slots = array_slots,
 };
 
-/* An array of a node, to which the reference is stolen; NULL with an error. */
+/* Returns a new array that refers to a node, and steals the reference to the node; NULL with an
+ * error. */
 static PyObject *
 array_of(State *state, Node *node)
 {
@@ -372,6 +380,7 @@ array_over(State *state, Buffer *buffer, PyObject *aval)
     return array_of(state, node);
 }
 
+/* wrap(node): returns a new array that refers to a node. */
 static PyObject *
 wrap(PyObject *module, PyObject *node)
 {
@@ -384,8 +393,10 @@ wrap(PyObject *module, PyObject *node)
 
 /* --- recording --- */
 
-/* Where the user recorded an operation: (code object, instruction offset), or None. The function
- * that called is of the package; what called that is the user's, or asked for by `find_site`. */
+/* Returns the place in the user's code that records the current operation, as a pair (code object,
+ * instruction offset), or None. The direct caller of `operate` is a function of accnp. If the
+ * caller of that function is not part of accnp either, it is the user's; otherwise `find_site`
+ * searches the frames above it. */
 static PyObject *
 site_of_caller(State *state)
 {
@@ -416,8 +427,9 @@ site_of_caller(State *state)
     return site;
 }
 
-/* operate(form, operands[, params]): an array of a new pending operation whose form is known, on
- * nodes. */
+/* operate(form, operands[, params]): records an operation whose form is known, and returns an array
+ * of the new pending node. Operands are nodes. If a trace is open, if an operand belongs to one, or
+ * if Python code observes recording, the general function `record` is called instead. */
 static PyObject *
 operate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -480,6 +492,8 @@ operate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return array_of(state, node);
 }
 
+/* set_pending_limit(limit): sets how long a chain of pending operations may be before each longer
+ * one is passed to `on_deep`. */
 static PyObject *
 set_pending_limit(PyObject *module, PyObject *given)
 {
@@ -491,6 +505,7 @@ set_pending_limit(PyObject *module, PyObject *given)
     Py_RETURN_NONE;
 }
 
+/* observe_recording(flag): sets whether `record` records all operations. */
 static PyObject *
 observe_recording(PyObject *module, PyObject *given)
 {

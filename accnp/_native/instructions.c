@@ -1,4 +1,6 @@
-/* The instruction cache, which most processors other than x86 do not keep consistent with memory. */
+/* Flushing of the instruction cache, which new machine code needs on most processors other than
+ * x86: they do not keep this cache consistent with memory.
+ */
 
 #include "native.h"
 

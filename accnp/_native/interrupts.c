@@ -28,18 +28,19 @@
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 
 #if defined(__linux__)
-#define FAST_TLS __attribute__((tls_model("initial-exec"))) /* no call to find the address */
+#define FAST_TLS __attribute__((tls_model("initial-exec"))) /* the address needs no function call */
 #else
 #define FAST_TLS
 #endif
 static _Thread_local struct {
-    Launch *launch; /* the launch that this thread works for */
-    bool helps;     /* whether another thread has launched it */
+    Launch *launch; /* the launch that this thread works for, or NULL */
+    bool helps;     /* whether the launch belongs to another thread */
 } mine FAST_TLS;
-/* The identifier of a thread whose launch is to be stopped; 0: none. */
+/* The identifier of the thread whose launch must be stopped; 0 if there is none. */
 static unsigned long to_stop;
 
-/* A clock that is cheap to read (5 ns), in milliseconds. Its steps are some milliseconds. */
+/* Returns the time in milliseconds of a clock that is fast to read (5 ns) and has a resolution of a
+ * few milliseconds. */
 static int64_t
 now(void)
 {
@@ -105,7 +106,7 @@ join_launch(Launch *launch)
     mine.helps = launch != NULL;
 }
 
-/* Runs the signal handlers that are due, and notes whether the launch is to end. */
+/* Runs the signal handlers that are due, and returns whether the launch must end. */
 static bool
 check(Launch *launch)
 {
@@ -120,14 +121,14 @@ check(Launch *launch)
     }
     bool first = launch->next == 0;
     launch->next = time + CHECK;
-    /* A kernel may be a Python function (`runtime/threads.py`), which has the lock already. */
+    /* A kernel may be a Python function (`runtime/threads.py`), which already holds the lock. */
     if (first || launch->thread == NULL || PyGILState_Check()) {
         return false;
     }
     PyThreadState *thread = launch->thread;
     launch->thread = NULL; /* a handler that is called now may launch kernels */
     PyEval_RestoreThread(thread);
-    if (PyErr_CheckSignals() < 0) { /* does nothing on other threads than the main one */
+    if (PyErr_CheckSignals() < 0) { /* does nothing on threads other than the main one */
         launch->failed = true;
         STORE(launch->stopped, 1);
     }
@@ -141,12 +142,12 @@ is_stopped(void)
 {
     Launch *launch = mine.launch;
     if (launch == NULL) {
-        return 0; /* a kernel that keeps the interpreter lock, since it takes microseconds */
+        return 0; /* the kernel keeps the interpreter lock, because it takes only microseconds */
     }
     return LOAD(launch->stopped) || (!mine.helps && check(launch));
 }
 
-/* stop_thread(identifier): stop the launch of a thread; 0: of none. */
+/* stop_thread(identifier): stops the launch of a thread. 0 withdraws an earlier request. */
 static PyObject *
 stop_thread(PyObject *Py_UNUSED(module), PyObject *given)
 {

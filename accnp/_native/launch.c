@@ -1,17 +1,25 @@
-/* Launching kernels: one at a time, or the steps of a table in a single call.
+/* Launches of single kernels, and of tables, whose steps run in a single call.
  *
- * A table is an array of words that `engine/table.py` writes: the most arguments that a step has,
- * the number of steps, that of launches among them; then for each step the address of its entry,
- * how far it runs, how much of that one thread takes at a time, the number of its arguments and,
- * for each, a base and what is added to it. Base 0 is zero, base 1 the address of the bases; then
- * come the thread pool and the number of helpers, where steps are shared, and buffers.
+ * `engine/table.py` writes tables. A table is an array of 64-bit words. The first three words are
+ * the maximum number of arguments of a step, the number of steps, and the number of kernels among
+ * the steps. Each step then consists of
+ *
+ * - the address of its entry,
+ * - the size n of its range 0..n,
+ * - the size of the chunks in which threads take this range,
+ * - the number of its arguments,
+ * - for each argument, the index of a base and an offset, whose sum is the argument.
+ *
+ * The bases are the values that differ between calls. Base 0 is zero, and base 1 is the address of
+ * the bases. If threads share the steps, the next two bases are the address of the thread pool and
+ * the number of helpers. The other bases are addresses of buffers.
  */
 
 #include "native.h"
 
 #include <string.h>
 
-/* One step; returns where the next begins. */
+/* Runs a step of a table, and returns the address of the next step. */
 static const int64_t *
 run_step(const int64_t *step, const int64_t *base, int64_t *argv, int64_t thread_pool,
          int64_t helpers)
@@ -80,23 +88,25 @@ run_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
     }
 }
 
-/* --- built-in entries, in place of kernels --- */
+/* --- entries of steps that are not kernels --- */
 
-/* To, from, bytes. */
+/* Copies memory. The arguments are the target, the source, and the number of bytes. */
 void
 copy_entry(int64_t *argv, int64_t *Py_UNUSED(counter), int64_t Py_UNUSED(n), int64_t Py_UNUSED(chunk))
 {
     memcpy((void *)(intptr_t)argv[0], (const void *)(intptr_t)argv[1], (size_t)argv[2]);
 }
 
-/* Steps that do not depend on each other: bases, addresses of the steps, the most arguments. */
+/* Runs a group of steps that do not depend on each other; the index is the number of the step. The
+ * arguments are the address of the bases, the address of an array of the steps' addresses, and the
+ * maximum number of arguments of a step. */
 void
 group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 {
     const int64_t *base = (const int64_t *)(intptr_t)argv[0];
     const int64_t *index = (const int64_t *)(intptr_t)argv[1];
     int64_t near[NEAR], *own = words_for(argv[2], near);
-    while (own == NULL) { /* the interpreter is not there to be told: wait for memory */
+    while (own == NULL) { /* without the interpreter lock no error can be raised: wait for memory */
         own = words_for(argv[2], near);
     }
     FOR_EACH_CHUNK(counter, n, chunk, first, end)
@@ -108,9 +118,10 @@ group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
     free_words(own, near);
 }
 
-/* --- what Python calls --- */
+/* --- launches of single kernels, which Python code calls --- */
 
-/* Integers, and the addresses of buffers, as words behind `ahead` others; NULL with an error. */
+/* Converts arguments to words: integers, and the addresses of buffers. The words begin at index
+ * `ahead` of the returned memory; NULL with an error. */
 static int64_t *
 given_words(State *state, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ahead, int64_t *near)
 {
@@ -133,12 +144,14 @@ given_words(State *state, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ah
     return words;
 }
 
+/* Raises an error for a call with too few arguments. */
 static PyObject *
 too_few(const char *name, const char *wanted)
 {
     return PyErr_Format(PyExc_TypeError, "%s: pass %s", name, wanted);
 }
 
+/* Runs a kernel on this thread; releases the interpreter lock meanwhile if `release` is true. */
 static PyObject *
 launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
 {
@@ -176,6 +189,7 @@ launch_released(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return launch(module, args, nargs, true);
 }
 
+/* Runs a kernel on this thread and on helpers. */
 static PyObject *
 launch_parallel(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -199,14 +213,15 @@ launch_parallel(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     Py_RETURN_NONE;
 }
 
-/* --- tables that Python calls --- */
+/* --- launches of tables, which Python code calls --- */
 
+/* A callable that runs a table. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *module;
-    int64_t table;
-    int mode;
+    int64_t table; /* the address of the table */
+    int mode;      /* how it is run, see `run_table` */
 } Walker;
 
 static PyObject *
@@ -269,6 +284,7 @@ static PyType_Spec walker_spec = {
     .slots = walker_slots,
 };
 
+/* walker(mode, table): returns a function of the bases of a table that runs the table. */
 static PyObject *
 walker(PyObject *module, PyObject *args)
 {
@@ -288,6 +304,7 @@ walker(PyObject *module, PyObject *args)
     return (PyObject *)self;
 }
 
+/* launches(): returns the number of kernels that were launched. */
 static PyObject *
 launches(PyObject *module, PyObject *Py_UNUSED(ignored))
 {

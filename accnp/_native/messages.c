@@ -1,12 +1,14 @@
-/* Messages between processes in native loops: MPI is called by address.
+/* Messages between processes in native loops. The functions of MPI are called by address.
  *
- * `runtime/compiled_messages.py` makes a Message for each collective in a loop, and gives it the
- * communicator when the loop first reaches it. A loop calls `send_message`, which returns when the
- * message has arrived, and says whether the loop is to end. It tests for completion; after some
- * milliseconds, Python does so, since it answers the questions of other processes, knows the
- * deadline, and raises the error, which then ends the launch as those of signal handlers do.
+ * `runtime/compiled_messages.py` creates a Message for each collective in a loop, and sets its
+ * communicator when the loop first reaches the collective. The loop calls `send_message`, which
+ * returns after the message has been received, and reports whether the loop must end.
  *
- * Handles are integers in MPICH's ABI and pointers in others. Both are passed in a register.
+ * `send_message` polls for completion. If this takes more than some milliseconds, it calls a Python
+ * function, which continues to wait: that function also answers requests of other processes, checks
+ * the deadline, and raises errors. An error ends the launch like an error of a signal handler.
+ *
+ * MPI handles are integers in MPICH's ABI and pointers in others. Both are passed in a register.
  */
 
 #include "native.h"
@@ -20,22 +22,23 @@
 #define yield_processor sched_yield
 #endif
 
-#define EAGER 2000    /* tests before another process may have the processor, about 0.1 ms */
-#define PATIENCE 20.0 /* milliseconds before Python waits */
-#define STACK_REACH (1 << 20)    /* bytes: the frames of a loop are closer */
-#define LARGEST_STAGED (1 << 20) /* bytes: arrays on the stack are smaller */
+#define EAGER 2000    /* polls before the thread yields its processor, about 0.1 ms */
+#define PATIENCE 20.0 /* milliseconds before Python code waits instead */
+#define STACK_REACH (1 << 20)    /* bytes; the stack frames of a loop are closer than this */
+#define LARGEST_STAGED (1 << 20) /* bytes; arrays on the stack are smaller than this */
 
 enum { GATHER, EXCHANGE, PERMUTE };
 
+/* A collective of a native loop. */
 typedef struct {
-    int kind, ready, size; /* size: the number of processes */
-    int source, target;    /* of a permutation; -1: none */
-    int tag;               /* of its messages */
-    long long number;      /* by which Python knows it */
-    intptr_t comm;
-    const void *in; /* of the latest message that was begun */
+    int kind, ready, size; /* `size` is the number of processes */
+    int source, target;    /* the other processes of a permutation; -1 if there is none */
+    int tag;               /* the tag of messages of a permutation */
+    long long number;      /* identifies the collective for Python code */
+    intptr_t comm;         /* the communicator */
+    const void *in;        /* the operand and the result of the latest message */
     void *out;
-    char *staging; /* memory for messages whose operands are on the stack */
+    char *staging; /* memory for messages whose operands are on the stack, or NULL */
     size_t staging_size;
 } Message;
 
@@ -44,17 +47,18 @@ typedef int (*Receive)(void *, int, intptr_t, int, int, intptr_t, void *);
 typedef int (*Send)(const void *, int, intptr_t, int, int, intptr_t, void *);
 typedef int (*Test)(void *, int *, void *);
 
+/* The functions of MPI and the Python functions, which `install_mpi` sets. */
 static struct {
     Collective gather, exchange;
     Receive receive;
     Send send;
     Test test;
-    intptr_t byte;
-    int compares; /* whether Python compares each message first (`debug_collectives`) */
+    intptr_t byte; /* the MPI datatype of bytes */
+    int compares;  /* whether the helper checks each message first (`debug_collectives`) */
     PyObject *helper; /* helper(number, error, requests, buffers) */
-    PyObject *module; /* borrowed: the module stays as long as the helper */
+    PyObject *module; /* borrowed; the module lives as long as the helper */
 } mpi;
-static int64_t sent; /* messages of loops that are complete */
+static int64_t sent; /* the number of messages of loops that were completed */
 
 static double
 milliseconds(void)
@@ -68,7 +72,8 @@ milliseconds(void)
 #endif
 }
 
-/* The buffers of a launch that contain the operand or the result of a message. */
+/* Returns a list of the buffers of a launch that contain the operand or the result of a message;
+ * NULL with an error. */
 static PyObject *
 buffers_of(const Message *m, const Launch *launch)
 {
@@ -77,7 +82,7 @@ buffers_of(const Message *m, const Launch *launch)
     for (int64_t i = 0; found != NULL && launch != NULL && i < launch->count; i++) {
         const Buffer *each = (const Buffer *)launch->given[i];
         if (each == NULL || Py_TYPE(each) != type) {
-            continue; /* a number or an address */
+            continue; /* the argument is a number or an address */
         }
         uint64_t in = (uint64_t)(uintptr_t)m->in - each->ptr;
         uint64_t out = (uint64_t)(uintptr_t)m->out - each->ptr;
@@ -89,7 +94,7 @@ buffers_of(const Message *m, const Launch *launch)
     return found;
 }
 
-/* Calls Python's side; false if it raised an exception. */
+/* Calls the Python helper, with the interpreter lock held; false if it raised an exception. */
 static bool
 ask(Message *m, const Launch *launch, int error, int count, int64_t *requests)
 {
@@ -108,12 +113,13 @@ ask(Message *m, const Launch *launch, int error, int count, int64_t *requests)
     return done != NULL;
 }
 
-/* The same, with the interpreter lock; the exception ends the launch. */
+/* The same for a thread that does not hold the interpreter lock. An exception ends the launch. */
 static bool
 ask_locked(Message *m, int error, int count, int64_t *requests)
 {
     Launch *launch = current_launch();
-    if (launch == NULL || is_helper() || launch->thread == NULL) { /* not a loop's own thread */
+    /* Only the thread that launched a loop has a saved thread state. */
+    if (launch == NULL || is_helper() || launch->thread == NULL) {
         PyGILState_STATE held = PyGILState_Ensure();
         bool done = ask(m, launch, error, count, requests);
         if (!done) {
@@ -137,6 +143,7 @@ ask_locked(Message *m, int error, int count, int64_t *requests)
     return done;
 }
 
+/* Waits until all requests are complete. Returns false if an error ends the launch. */
 static bool
 wait_for(Message *m, int count, int64_t *requests)
 {
@@ -169,7 +176,7 @@ wait_for(Message *m, int count, int64_t *requests)
     }
 }
 
-/* Whether memory may be on the stack of a caller: stacks grow towards lower addresses. */
+/* Returns whether memory may be on the stack of a caller. Stacks grow towards lower addresses. */
 static bool
 may_be_on_stack(const void *p)
 {
@@ -177,9 +184,11 @@ may_be_on_stack(const void *p)
     return (uintptr_t)p - (uintptr_t)&here < STACK_REACH;
 }
 
-/* Replaces operands on the stack by memory of the message. After an interrupt or an error the loop
- * returns, and the stack is used for other things, while MPI may still read and write the memory of
- * a message: collectives cannot be cancelled. False if there is no memory. */
+/* Copies an operand on the stack to memory that belongs to the message, which also receives the
+ * result. After an interrupt or an error the loop returns and its stack frames are reused, but MPI
+ * may still read and write the memory of a message, since collectives cannot be cancelled.
+ * `*staged` tells whether that memory is used. Returns false, with an error, if it cannot be
+ * allocated. */
 static bool
 stage_operands(Message *m, size_t in_size, size_t out_size, bool *staged)
 {
@@ -202,7 +211,7 @@ stage_operands(Message *m, size_t in_size, size_t out_size, bool *staged)
     return true;
 }
 
-/* Sends `nbytes` bytes of each process; returns whether the loop is to end. */
+/* Exchanges `nbytes` bytes of each process. Returns whether the loop must end. */
 int64_t
 send_message(int64_t address, const void *in, void *out, int64_t nbytes)
 {
@@ -247,7 +256,7 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
         }
     }
     if (error ? !ask_locked(m, error, 0, NULL) : count && !wait_for(m, count, requests)) {
-        if (staged) { /* left to MPI */
+        if (staged) { /* MPI may still use the memory, so it is never freed */
             m->staging = NULL;
             m->staging_size = 0;
         }
@@ -260,6 +269,7 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     return 0;
 }
 
+/* install_mpi(addresses, byte, helper): sets the functions of MPI and the Python helper. */
 static PyObject *
 install_mpi(PyObject *module, PyObject *args)
 {
@@ -281,6 +291,7 @@ install_mpi(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* compare_messages(flag): sets whether the helper is called before each message. */
 static PyObject *
 compare_messages(PyObject *Py_UNUSED(module), PyObject *compares)
 {
@@ -292,6 +303,7 @@ compare_messages(PyObject *Py_UNUSED(module), PyObject *compares)
     Py_RETURN_NONE;
 }
 
+/* new_message(kind, number): creates a Message and returns its address. */
 static PyObject *
 new_message(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -300,7 +312,7 @@ new_message(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "iL:new_message", &kind, &number)) {
         return NULL;
     }
-    Message *m = PyMem_RawCalloc(1, sizeof(Message)); /* machine code has its address */
+    Message *m = PyMem_RawCalloc(1, sizeof(Message)); /* machine code contains its address */
     if (m == NULL) {
         return PyErr_NoMemory();
     }
@@ -309,6 +321,8 @@ new_message(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromVoidPtr(m);
 }
 
+/* set_message(address, ready, communicator, size, source, target, tag): sets members of a Message.
+ */
 static PyObject *
 set_message(PyObject *Py_UNUSED(module), PyObject *args)
 {

@@ -1,11 +1,13 @@
-/* The module: its state, and what Python's side installs in it. */
+/* The module object: creation, its state, and the functions with which Python code installs classes
+ * and functions that the extension needs.
+ */
 
 #include "native.h"
 
-#define INTERFACE 12 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 12 /* incremented when the interface changes, also in __init__.py */
 
 #ifndef SOURCES
-#define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
+#define SOURCES 0 /* the stamp of the C sources (stamp.py), set by setup.py; 0 if it is unknown */
 #endif
 
 extern PyMethodDef call_functions[], pending_dispatch_functions[], debugger_functions[],
@@ -22,6 +24,7 @@ add_type(PyObject *module, PyType_Spec *spec)
     return (PyTypeObject *)type;
 }
 
+/* install_buffers(class): sets the class of new buffers. */
 static PyObject *
 install_buffers(PyObject *module, PyObject *type)
 {
@@ -33,6 +36,7 @@ install_buffers(PyObject *module, PyObject *type)
     Py_RETURN_NONE;
 }
 
+/* install_arrays(class): sets the class of new arrays. */
 static PyObject *
 install_arrays(PyObject *module, PyObject *type)
 {
@@ -44,6 +48,8 @@ install_arrays(PyObject *module, PyObject *type)
     Py_RETURN_NONE;
 }
 
+/* Sets what `operate` needs (`graph.c`). The members of the state have the same names as the
+ * arguments, except for `const_op` and `empty_params`. */
 static PyObject *
 install_recording(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -76,6 +82,7 @@ static PyMethodDef module_functions[] = {
     {NULL},
 };
 
+/* Initializes a new module object. */
 static int
 native_exec(PyObject *module)
 {
@@ -121,6 +128,7 @@ native_exec(PyObject *module)
                : 0;
 }
 
+/* Applies a macro to each member of the state that is a reference. */
 #define EACH_REFERENCE(DO)                                                                         \
     DO(blocks) DO(pool) DO(buffer_base) DO(node) DO(form) DO(array_base) DO(caller) DO(record_type)\
     DO(thread_pool) DO(walker) DO(ufunc) DO(array) DO(buffer) DO(const_op) DO(empty_params)        \

@@ -1,9 +1,12 @@
-/* Looking through many objects, for `fast_exit.py`. */
+/* Selection of objects by their types, for `fast_exit.py`, which examines all objects of the
+ * process when it ends. In Python, the loop over them would take much longer.
+ */
 
 #include "native.h"
 
-/* Whether a function wants a type, remembered by address: a type need not have a hash. -1 with an
- * error. */
+/* Returns whether `is_wanted(type)` is true: 1 or 0, or -1 with an error. `known` caches the
+ * answers. Its keys are the addresses of the types, because a type with a metaclass may not be
+ * hashable. */
 static int
 is_wanted_type(PyObject *known, PyObject *is_wanted, PyTypeObject *type)
 {
@@ -15,7 +18,7 @@ is_wanted_type(PyObject *known, PyObject *is_wanted, PyTypeObject *type)
         PyObject *asked = PyObject_CallOneArg(is_wanted, (PyObject *)type);
         truth = asked == NULL ? -1 : PyObject_IsTrue(asked);
         Py_XDECREF(asked);
-        /* With the type, whose address no other one gets meanwhile. */
+        /* The entry holds a reference to the type, so that no other type gets its address. */
         answer = truth < 0 ? NULL : PyTuple_Pack(2, type, truth ? Py_True : Py_False);
         if (answer == NULL || PyDict_SetItem(known, address, answer) < 0) {
             truth = -1;
@@ -26,8 +29,8 @@ is_wanted_type(PyObject *known, PyObject *is_wanted, PyTypeObject *type)
     return truth;
 }
 
-/* select(objects, is_wanted): those objects of a list whose type is wanted, as a function says that
- * is asked once for each type; without weak references that have no callback. */
+/* select(objects, is_wanted): returns the objects of a list whose type is wanted. `is_wanted` is
+ * called once for each type. Weak references without a callback are left out. */
 static PyObject *
 select_objects(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -39,7 +42,7 @@ select_objects(PyObject *Py_UNUSED(module), PyObject *args)
     PyTypeObject *last = NULL;
     bool wanted = false;
     for (Py_ssize_t i = 0; found && known && i < PyList_GET_SIZE(objects); i++) {
-        PyObject *x = Py_NewRef(PyList_GET_ITEM(objects, i)); /* who is asked may change the list */
+        PyObject *x = Py_NewRef(PyList_GET_ITEM(objects, i)); /* `is_wanted` may change the list */
         int truth = Py_TYPE(x) == last ? wanted : is_wanted_type(known, is_wanted, Py_TYPE(x));
         last = Py_TYPE(x);
         wanted = truth > 0;

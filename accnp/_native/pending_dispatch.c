@@ -1,19 +1,30 @@
-/* Pending graphs of a structure that was computed before; `engine/pending_dispatch.py` makes the records,
- * and calls with the engine's lock.
+/* Fast execution of pending graphs whose structure was computed before.
  *
- * The words of a record: the numbers of nodes, of leaves, of containers that must be empty, of names
- * that must stand for an object, of fixed addresses, of buffers to make, of leaves with certain
- * parameters, of results; depth of the node that is asked for, and the table. Then each of these in
- * turn: containers; dictionaries, names and objects; addresses; free blocks and bytes of each buffer;
- * for each node its form, how it is held, how often it is an input, the number of its inputs, and
- * these: the number of a node, or -1 less that of a leaf; for each leaf with certain parameters its
- * number, and these; for each result which buffer it has, and which node it is of.
+ * When the value of a pending node is needed, `dispatch_pending` compares the graph below the node
+ * with records that `engine/pending_dispatch.py` has made. If a record matches, it runs the
+ * record's table and stores the results in the nodes, without Python code. The caller holds the
+ * engine's lock.
  *
- * How a node is held: by the graph alone (0), by others as well (1), any way (2). One node may stand
- * for two of a record that are alike, and held; the second of its results is let go.
+ * The words of a record begin with the members of `Head`. Then follow, in this order:
  *
- * No Python code runs, and the interpreter lock is kept, from the first look at a node until all
- * results are where they belong: buffers are made before, and what a node held is let go after.
+ * - the containers that must be empty;
+ * - triples (dictionary, name, object): the dictionary must map the name to the object;
+ * - the fixed addresses;
+ * - for each buffer to allocate, its free list and its number of bytes;
+ * - for each node, its form, its kind of references (see below), how often it is an input in the
+ *   graph, the number of its inputs, and the inputs. An input is the index of a node (0 or more),
+ *   or -1 - k for leaf k;
+ * - for each leaf whose parameters matter, its index and these parameters;
+ * - for each result, the index of its buffer and the index of its node.
+ *
+ * The kind of references says from where a node is referenced: only from the graph (0), also from
+ * elsewhere (1), or either (2, `ANY`). A pending node that is also referenced from elsewhere must
+ * get its value. One pending node can match two equal nodes of a record that are both referenced
+ * from elsewhere; the second of its two results is discarded.
+ *
+ * From the first check of a node until all results are stored, no Python code runs and the
+ * interpreter lock is held, so that the graph cannot change. Therefore buffers are allocated
+ * before, and the former inputs of the nodes are released after.
  */
 
 #include "native.h"
@@ -21,11 +32,16 @@
 
 enum { ANY = 2 };
 
+/* The first words of a record: how many items of each kind follow, the depth of the node whose
+ * value is needed, and the address of the table. `fresh` counts buffers to allocate, and `checked`
+ * leaves whose parameters matter. */
 typedef struct {
     int64_t nodes, leaves, empties, names, fixed, fresh, checked, results, depth, table;
 } Head;
 
-/* Whether pending nodes are as a record says; lists nodes, and addresses of leaves. */
+/* Returns whether the graph below `root` matches a record. Writes the matching nodes to `nodes`,
+ * the leaves to `leaves_found`, and the addresses of their buffers to `base`. The references are
+ * borrowed. */
 static bool
 matches_record(State *state, Reader *r, const Head *head, Node *root, Node **nodes,
                Node **leaves_found, int64_t *base)
@@ -77,7 +93,8 @@ matches_record(State *state, Reader *r, const Head *head, Node *root, Node **nod
     return true;
 }
 
-/* Whether a node was computed by a record; false with an error, too. */
+/* Computes a node if its graph matches a record. Returns whether it did; false, too, if an error
+ * was set. */
 static bool
 run_record(State *state, Record *record, Node *root)
 {
@@ -128,7 +145,8 @@ run_record(State *state, Record *record, Node *root)
     return done;
 }
 
-/* dispatch_pending(records, node): whether the node was computed. */
+/* dispatch_pending(records, node): computes the node with the first record that matches its graph,
+ * and returns whether there is one. */
 static PyObject *
 dispatch_pending(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {

@@ -1,16 +1,19 @@
-/* Memory: buffers, the free blocks that they come from and go back to.
+/* Buffers, and the memory pool from which their blocks come.
  *
- * A buffer holds the list of free blocks of its size. When the last reference to it goes, its block
- * goes back to that list. Free blocks of all sizes together are limited. To make room for one, blocks
- * of the size that was not freed for the longest time are returned to the system.
+ * The pool keeps a list of free blocks for each size class. A buffer refers to the list of its size
+ * class. When the last reference to the buffer is released, its block returns to that list. The
+ * total size of all free blocks is limited. To make room for a new free block, the pool returns
+ * blocks to the system, first those of the size class whose last block was freed the longest time
+ * ago.
  */
 
 #include "native.h"
 
-#define SMALL 4096        /* up to here blocks are pieces of slabs, which are never given back */
-#define MOST ((Py_ssize_t)1 << 62)
+#define SMALL 4096 /* blocks of at most this many bytes are parts of slabs, which are never freed */
+#define MOST ((Py_ssize_t)1 << 62) /* the largest request that has a size class */
 
-/* The class of a request, and its size: powers of two, from `SMALL` on with three steps between. */
+/* Returns the size class of a request, and sets `*size` to the size of its blocks. The sizes are
+ * powers of two; above `SMALL`, there are three more sizes between two powers. */
 static int
 class_of(uint64_t nbytes, int64_t *size)
 {
@@ -31,6 +34,7 @@ class_of(uint64_t nbytes, int64_t *size)
 
 /* --- free blocks of one size --- */
 
+/* Adds a free block; false, without an error, if there is no memory for the list. */
 static bool
 push(Blocks *self, uint64_t ptr, PyObject *memory)
 {
@@ -50,7 +54,8 @@ push(Blocks *self, uint64_t ptr, PyObject *memory)
     return true;
 }
 
-/* The free blocks of a size other than the given one that were not used for the longest time. */
+/* Returns the list, other than `besides`, whose last block was freed the longest time ago, among
+ * the lists that have free blocks which can be returned to the system; NULL if there is none. */
 static Blocks *
 least_recently_used(Pool *pool, Blocks *besides)
 {
@@ -65,7 +70,8 @@ least_recently_used(Pool *pool, Blocks *besides)
     return found;
 }
 
-/* Makes room for one more block; whether there is any. The caller holds the list. */
+/* Makes room for one more free block in the limit of the pool; returns false if it cannot. The
+ * caller holds a reference to the list. */
 static bool
 make_room(Blocks *self)
 {
@@ -81,7 +87,7 @@ make_room(Blocks *self)
         PyObject *memory = other->items[--other->count].memory;
         pool->free_bytes -= other->size;
         pool->dropped += other->size;
-        Py_XDECREF(memory); /* may run anything */
+        Py_XDECREF(memory); /* may run arbitrary code */
     }
     return self->pool != NULL;
 }
@@ -104,7 +110,7 @@ blocks_length(Blocks *self)
     return self->count;
 }
 
-/* fill(begin, end): add the pieces of a slab between two addresses. */
+/* fill(begin, end): divides the memory between two addresses, part of a slab, into free blocks. */
 static PyObject *
 blocks_fill(Blocks *self, PyObject *args)
 {
@@ -120,6 +126,7 @@ blocks_fill(Blocks *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* clear(): releases all free blocks, and returns how many bytes they have. */
 static PyObject *
 blocks_clear(Blocks *self, PyObject *Py_UNUSED(ignored))
 {
@@ -130,7 +137,7 @@ blocks_clear(Blocks *self, PyObject *Py_UNUSED(ignored))
             self->pool->free_bytes -= self->size;
         }
         freed += self->size;
-        Py_XDECREF(memory); /* may run anything */
+        Py_XDECREF(memory); /* may run arbitrary code */
     }
     return PyLong_FromLongLong(freed);
 }
@@ -188,6 +195,7 @@ pool_dealloc(Pool *self)
     Py_DECREF(type);
 }
 
+/* Returns the list of free blocks for a request, as a borrowed reference; NULL with an error. */
 static Blocks *
 blocks_for(State *state, Pool *self, Py_ssize_t nbytes)
 {
@@ -199,7 +207,7 @@ blocks_for(State *state, Pool *self, Py_ssize_t nbytes)
         if (found == NULL) {
             return NULL;
         }
-        found->pool = self; /* until that goes */
+        found->pool = self; /* `pool_dealloc` sets it to NULL */
         found->size = size;
         found->used = 0;
         found->count = found->room = 0;
@@ -209,6 +217,8 @@ blocks_for(State *state, Pool *self, Py_ssize_t nbytes)
     return found;
 }
 
+/* Converts an argument to a size. Sizes beyond the range of Py_ssize_t become PY_SSIZE_T_MAX.
+ * Returns false with an error, also for a negative size. */
 static bool
 size_given(PyObject *given, Py_ssize_t *nbytes)
 {
@@ -232,6 +242,7 @@ size_given(PyObject *given, Py_ssize_t *nbytes)
     return true;
 }
 
+/* blocks(nbytes): returns the list of free blocks for a request. */
 static PyObject *
 pool_blocks(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t nargs,
             PyObject *Py_UNUSED(names))
@@ -257,7 +268,8 @@ take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
         PyErr_Clear();
         return NULL;
     }
-    /* Allocating may have collected garbage, and that run anything. A record may outlive the pool. */
+    /* The allocation may have started a garbage collection, which runs arbitrary code and may have
+     * used the last free block or deallocated the pool. A record, too, may outlive the pool. */
     if (blocks->count == 0 || blocks->pool == NULL) {
         Py_DECREF(made);
         return NULL;
@@ -273,6 +285,7 @@ take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
     return made;
 }
 
+/* empty(nbytes): returns a buffer over a free block, or else calls the method `_allocate`. */
 static PyObject *
 pool_empty(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t nargs,
            PyObject *Py_UNUSED(names))
@@ -297,6 +310,7 @@ pool_empty(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t na
     return PyObject_VectorcallMethod(state->name_allocate, vector, 3, NULL);
 }
 
+/* sizes(): returns the lists of free blocks. */
 static PyObject *
 pool_sizes(Pool *self, PyObject *Py_UNUSED(ignored))
 {
@@ -379,14 +393,16 @@ static int
 buffer_traverse(Buffer *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    /* A block of the pool outlives the buffer: were it visited, the collector would take it apart
-     * with a cycle of garbage that the buffer is in. It refers to nothing. */
+    /* The memory of a pool's block outlives the buffer. If it were visited here, the garbage
+     * collector could clear it together with an unreachable cycle that contains the buffer. It need
+     * not be visited, because it refers to no other objects. */
     if (self->blocks == NULL) {
         Py_VISIT(self->memory);
     }
     return 0;
 }
 
+/* Returns the block to the pool, or releases the memory. */
 static void
 buffer_dealloc(Buffer *self)
 {
@@ -414,6 +430,7 @@ buffer_dealloc(Buffer *self)
     Py_DECREF(type);
 }
 
+/* The number of bytes of the buffer's block; 0 if it does not belong to a pool. */
 static PyObject *
 buffer_size_class(Buffer *self, void *Py_UNUSED(closure))
 {

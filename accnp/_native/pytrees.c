@@ -1,23 +1,27 @@
-/* Pytrees: flattening, unflattening, and the subtrees at the leaves of a structure.
+/* Pytrees: flattening, unflattening, and collection of the subtrees at the leaves of a structure.
  *
- * A node of a structure is a tuple (class, static data, nodes of the children), and a leaf is None;
- * `pytree/structure.py` explains it, and installs the registered classes. Python code of users runs
- * in between (functions that flatten, comparisons, `is_leaf`) and may change containers, so that
- * their items are copied into tuples first, and everything that is in use is held.
+ * A node of a structure is a tuple (class, static data, nodes of the children), and a leaf is None.
+ * `pytree/structure.py` describes this format, and installs the registered classes.
+ *
+ * These functions call Python code of users: flatten functions, comparisons, and `is_leaf`. Such
+ * code may change containers. Therefore the items of a container are first copied to a tuple, and
+ * the code holds references to all objects that it uses.
  */
 
 #include "native.h"
 
 #include <string.h>
 
+/* The state of a traversal of a pytree. */
 typedef struct {
     State *state;
-    PyObject *found;   /* the list of leaves, or of subtrees */
-    PyObject *inner;   /* classes of leaves of users that contain arrays, see structure.py */
+    PyObject *found;   /* the list to which leaves, or subtrees, are added */
+    PyObject *inner;   /* classes that are leaves for users but contain arrays, see structure.py */
     PyObject *is_leaf; /* a function, or NULL */
 } Walk;
 
-/* An object of a registered class: its children as a tuple, and its data. */
+/* Flattens one level of an object of a registered class into a tuple of children and static data.
+ * Returns 1, or -1 with an error. */
 static int
 take_apart(State *state, PyObject *rules, PyObject *tree, PyObject **children, PyObject **data)
 {
@@ -46,7 +50,8 @@ take_apart(State *state, PyObject *rules, PyObject *tree, PyObject **children, P
     return 1;
 }
 
-/* The values of a dictionary in the order of its sorted keys. */
+/* Flattens a dictionary into its values, in the order of the sorted keys, and the keys as static
+ * data. Returns 1, or -1 with an error. */
 static int
 take_items(State *state, PyObject *tree, PyObject **children, PyObject **data)
 {
@@ -58,7 +63,7 @@ take_items(State *state, PyObject *tree, PyObject **children, PyObject **data)
         Py_DECREF(keys);
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
             PyErr_Clear();
-            PyObject *again = PyObject_CallOneArg(state->one_level, tree); /* explains the error */
+            PyObject *again = PyObject_CallOneArg(state->one_level, tree); /* raises the error */
             if (again != NULL) {
                 Py_DECREF(again);
                 PyErr_SetString(PyExc_TypeError, "tree_flatten: keys cannot be sorted");
@@ -93,7 +98,8 @@ take_items(State *state, PyObject *tree, PyObject **children, PyObject **data)
     return 1;
 }
 
-/* The children and the data of a node: 1, or 0 for a leaf, or -1 with an error. */
+/* Flattens one level of a pytree. Returns 1 for a node, whose children and static data it sets; 0
+ * for a leaf; -1 with an error. */
 static int
 level_of(State *state, PyObject *tree, PyObject **children, PyObject **data)
 {
@@ -126,7 +132,7 @@ level_of(State *state, PyObject *tree, PyObject **children, PyObject **data)
             return 0;
         }
     }
-    /* The items, even of a namedtuple whose iterator or length is that of its content. */
+    /* Take the items of the tuple itself: a namedtuple may override `__iter__` and `__len__`. */
     *children = PyTuple_Check(tree) ? PyTuple_GetSlice(tree, 0, PyTuple_GET_SIZE(tree))
                                     : PyList_AsTuple(tree);
     *data = Py_NewRef(Py_None);
@@ -137,13 +143,15 @@ level_of(State *state, PyObject *tree, PyObject **children, PyObject **data)
     return 1;
 }
 
+/* Adds a leaf, and returns its structure. */
 static PyObject *
 add_leaf(Walk *w, PyObject *leaf)
 {
     return PyList_Append(w->found, leaf) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* The structure of a value that is a leaf for users. */
+/* Returns the structure of a value that is a leaf for users, and adds the leaves that it contains.
+ */
 static PyObject *
 flatten_leaf(Walk *w, PyObject *leaf)
 {
@@ -159,6 +167,7 @@ flatten_leaf(Walk *w, PyObject *leaf)
     return node;
 }
 
+/* Adds the leaves of a pytree, and returns its structure; NULL with an error. */
 static PyObject *
 flatten(Walk *w, PyObject *tree)
 {
@@ -204,6 +213,8 @@ flatten(Walk *w, PyObject *tree)
     return node;
 }
 
+/* flatten_tree(tree, leaves, inner, is_leaf=None): adds the leaves to a list, returns the
+ * structure. */
 static PyObject *
 flatten_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -220,17 +231,19 @@ flatten_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return flatten(&walk, args[0]);
 }
 
-/* --- the nodes above the current one ---
+/* --- the stack of nodes above the current one ---
  *
- * Structures that users compose may be nested deeper than the interpreter's recursion limit.
+ * The functions below use a stack of their own instead of recursion, because structures that users
+ * compose may be nested more deeply than the recursion limit of the interpreter allows.
  */
 
 #define NEAR_LEVELS 32
 
+/* A node whose children are being processed. */
 typedef struct {
     PyObject *node;  /* borrowed from the structure */
-    PyObject *held;  /* the children of the value: those of a tree, or those made so far */
-    Py_ssize_t next; /* the next child */
+    PyObject *held;  /* the children: those of a pytree, or those that were built so far */
+    Py_ssize_t next; /* the index of the next child */
 } Level;
 
 typedef struct {
@@ -239,7 +252,8 @@ typedef struct {
     Level near[NEAR_LEVELS];
 } Stack;
 
-/* Takes the reference to `held` unless it fails, with an error. */
+/* Adds a level, and steals the reference to `held`. If it fails, it returns false with an error and
+ * does not steal the reference. */
 static bool
 push_level(Stack *stack, PyObject *node, PyObject *held)
 {
@@ -261,6 +275,7 @@ push_level(Stack *stack, PyObject *node, PyObject *held)
     return true;
 }
 
+/* Releases the levels and the memory of a stack. */
 static void
 clear_stack(Stack *stack)
 {
@@ -274,13 +289,15 @@ clear_stack(Stack *stack)
 
 /* --- unflatten --- */
 
+/* The state of unflattening. */
 typedef struct {
     State *state;
     PyObject *leaves; /* a tuple */
-    Py_ssize_t next;
+    Py_ssize_t next;  /* the index of the next leaf */
 } Build;
 
-/* Whether an object is a node; if not, with an error. Users can make structures of anything. */
+/* Returns whether an object is a valid node of a structure; sets an error if not. Users can create
+ * structures from arbitrary objects. */
 static bool
 is_node(PyObject *node)
 {
@@ -293,6 +310,7 @@ is_node(PyObject *node)
     return false;
 }
 
+/* Returns a dictionary of keys and values; NULL with an error. */
 static PyObject *
 dictionary_of(PyObject *keys, PyObject *values)
 {
@@ -309,7 +327,8 @@ dictionary_of(PyObject *keys, PyObject *values)
     return made;
 }
 
-/* The object of a class that is none of the containers, from its children. */
+/* Returns an object of a registered class, or a namedtuple, made from its children; NULL with an
+ * error. */
 static PyObject *
 object_of(State *state, PyObject *kind, PyObject *data, PyObject *values)
 {
@@ -331,7 +350,8 @@ object_of(State *state, PyObject *kind, PyObject *data, PyObject *values)
     return made;
 }
 
-/* The object of a structure's node from its children, of which it takes the reference. */
+/* Returns the object for a node of a structure, made from its children, and steals the reference to
+ * the children; NULL with an error. */
 static PyObject *
 finish(State *state, PyObject *node, PyObject *values)
 {
@@ -345,8 +365,9 @@ finish(State *state, PyObject *node, PyObject *values)
     return made;
 }
 
-/* The next leaf, None for a node of None, or NULL: with an error, or for a node, whose level is then
- * the last one of the stack. */
+/* Begins the object for a node. Returns the next leaf if the node is a leaf, or None for the node
+ * of None. For any other node, it adds a level to the stack and returns NULL. Returns NULL with an
+ * error, too. */
 static PyObject *
 begin_value(Build *b, Stack *stack, PyObject *node)
 {
@@ -372,6 +393,7 @@ begin_value(Build *b, Stack *stack, PyObject *node)
     return NULL;
 }
 
+/* Returns the pytree of a structure, made from the leaves; NULL with an error. */
 static PyObject *
 unflatten(Build *b, PyObject *root)
 {
@@ -399,6 +421,7 @@ unflatten(Build *b, PyObject *root)
     return value;
 }
 
+/* unflatten_tree(structure, leaves): returns a pytree. */
 static PyObject *
 unflatten_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -416,9 +439,10 @@ unflatten_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return made;
 }
 
-/* --- flatten up to a structure --- */
+/* --- flattening up to the leaves of a structure --- */
 
-/* Whether the data of a node are those of the structure: 1, 0, or -1 with an error. */
+/* Returns whether the static data of a node equals that of the structure: 1, 0, or -1 with an
+ * error. */
 static int
 same_data(PyObject *data, PyObject *wanted)
 {
@@ -426,8 +450,8 @@ same_data(PyObject *data, PyObject *wanted)
     return differ < 0 ? -1 : !differ;
 }
 
-/* Adds the subtree at a leaf of the structure, or puts a level for the children of a node on the
- * stack: 1, or 0 if the tree has another structure, or -1 with an error. */
+/* Adds the subtree at a leaf of the structure, or, for a node, adds a level for its children to the
+ * stack. Returns 1, or 0 if the tree has another structure, or -1 with an error. */
 static int
 add_subtree(Walk *w, Stack *stack, PyObject *node, PyObject *tree)
 {
@@ -470,7 +494,7 @@ add_subtree(Walk *w, Stack *stack, PyObject *node, PyObject *tree)
     return same;
 }
 
-/* Adds the subtrees at the leaves of a structure; returns as `add_subtree`. */
+/* Adds the subtrees at the leaves of a structure. Returns the same values as `add_subtree`. */
 static int
 add_subtrees(Walk *w, PyObject *root, PyObject *tree)
 {
@@ -492,6 +516,8 @@ add_subtrees(Walk *w, PyObject *root, PyObject *tree)
     return same;
 }
 
+/* flatten_up_to(structure, tree, found): adds the subtrees of a tree to a list, and returns whether
+ * the tree begins with the structure. */
 static PyObject *
 flatten_up_to(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -504,6 +530,7 @@ flatten_up_to(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return same < 0 ? NULL : PyBool_FromLong(same);
 }
 
+/* Sets the members of the state for pytrees, which `native.h` describes. */
 static PyObject *
 install_pytrees(PyObject *module, PyObject *args)
 {

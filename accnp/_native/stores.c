@@ -1,16 +1,20 @@
-/* Non-temporal stores of large results: entries around the entry of a kernel.
+/* Non-temporal stores of large results: two entries that wrap the entry of a kernel.
  *
- * A plain store first reads the cache line that it is going to overwrite, a third of the traffic of
- * a sum of two arrays. Kernels of one loop over all elements have non-temporal stores of their own,
- * which `stream_entry` asks for (1 for a counter). `bypass_entry` is for all others: the kernel,
- * which knows nothing of this, writes a few kilobytes at a time into scratch memory, from where
- * non-temporal stores take them to the result. While a block is written, operands of the next one
- * are fetched, or reading would wait for writing.
+ * A plain store first reads the cache line that it overwrites. For the sum of two arrays, these
+ * reads add a third to the memory traffic. Non-temporal stores avoid them.
  *
- * The arguments of `bypass_entry`, before those of the kernel: its entry, the number of its
- * arguments, steps of the parallel index in a block, the number of results and that of operands,
- * and for each of these which argument it is and how many bytes one step writes or reads.
- * `stream_entry` has the kernel's entry alone before the arguments.
+ * - `stream_entry` is for kernels that consist of one loop over all elements. Such kernels contain
+ *   non-temporal stores, which they use if the counter is the number 1 instead of an address.
+ * - `bypass_entry` is for all other kernels, which have only plain stores. The kernel writes a few
+ *   kilobytes at a time to scratch memory, and this file copies them to the result with
+ *   non-temporal stores. While it copies a block, it prefetches the operands of the next block,
+ *   because otherwise reads would wait for writes.
+ *
+ * `bypass_entry` has these arguments before those of the kernel: the kernel's entry, the number of
+ * its arguments, the number of steps of the parallel index in a block, the number of results, and
+ * the number of operands; then, for each result and each operand, the index of its argument and the
+ * number of bytes that one step writes or reads. `stream_entry` has only the kernel's entry before
+ * the arguments of the kernel.
  */
 
 #include "native.h"
@@ -20,6 +24,7 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
+/* Copies a cache line of 64 bytes with non-temporal stores. */
 #define LINE_PAST(to, from)                                                                        \
     do {                                                                                           \
         for (int i_ = 0; i_ < 4; i_++) {                                                           \
@@ -27,13 +32,15 @@
             _mm_stream_si128((__m128i *)(to) + i_, v_);                                            \
         }                                                                                          \
     } while (0)
+/* Orders non-temporal stores before later stores. */
 #define DRAIN() _mm_sfence()
 #else
 #define LINE_PAST(to, from) memcpy((to), (from), 64)
 #define DRAIN() __atomic_thread_fence(__ATOMIC_RELEASE)
 #endif
 
-/* Copies with non-temporal stores; fetches as many bytes from each of some addresses meanwhile. */
+/* Copies `size` bytes with non-temporal stores. Meanwhile, it prefetches as many bytes from each of
+ * the `count` addresses `ahead`. */
 static void
 copy_past(char *to, const char *from, int64_t size, const int64_t *ahead, int64_t count)
 {
@@ -66,7 +73,7 @@ bypass_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 {
     Entry kernel = (Entry)(intptr_t)argv[0];
     int64_t nargs = argv[1], steps = argv[2], results = argv[3], operands = argv[4];
-    const int64_t(*piece)[2] = (const int64_t(*)[2])(argv + 5); /* argument, bytes of a step */
+    const int64_t(*piece)[2] = (const int64_t(*)[2])(argv + 5); /* (argument, bytes per step) */
     int64_t *given = argv + 5 + 2 * (results + operands);
     int64_t near[NEAR], *mine = words_for(nargs + operands + results, near);
     int64_t total = 64;

@@ -15,11 +15,11 @@
  * of a chunk (its clock stands still) is moved to the processor of the waiting thread, because the
  * thread that preempted it may run for milliseconds.
  *
- * Short kernels follow each other in native loops and in tables of steps. A helper that loses its
- * processor to another process holds up such a launch for much longer than the kernel takes on one
- * thread. So the launches that follow a stall run on one thread: first some, and twice as many after
- * each further stall. Long launches do not count: the thread that shares one often waits for the last
- * chunk of a helper, and still gains.
+ * Native loops and tables launch short kernels one after the other. If a helper is preempted, it
+ * delays such a launch for much longer than the kernel takes on one thread: the launch stalls.
+ * After a stall, the next launches run on one thread, and twice as many after each further stall.
+ * Long launches do not count as stalled: a thread often waits for the last chunk of a helper, but
+ * the launch is still faster than on one thread.
  */
 
 #ifdef __linux__
@@ -49,8 +49,8 @@
 #endif
 #if defined(__aarch64__)
 
-/* The time in cycles of an x86-64 processor of 2.5 GHz, for which the limits below were measured:
- * the counter of AArch64 runs at a frequency of its own, often 24 MHz or 1 GHz. */
+/* Returns the time in cycles of an x86-64 processor of 2.5 GHz, on which the limits below were
+ * measured. The counter of AArch64 has a different frequency, often 24 MHz or 1 GHz. */
 static int64_t
 cycles(void)
 {
@@ -69,17 +69,17 @@ cycles(void)
 #endif
 
 #define MAX_HELPERS 255
-#define MIN_BACKOFF 128     /* launches of loops on one thread after a stall, at least ... */
-#define MAX_BACKOFF 16384   /* ... and at most */
+#define MIN_BACKOFF 128     /* minimum number of launches of loops on one thread after a stall */
+#define MAX_BACKOFF 16384   /* maximum number of these launches */
 #define BACKOFF_RESET 1024  /* shared launches without a stall, after which MIN_BACKOFF applies */
-#define MAX_PARTS 16        /* each thread looks at each part */
-#define SPINS_BEFORE_CHECK 1024 /* polls of a waiting thread before it checks helpers: 12 to 50 us */
+#define MAX_PARTS 16        /* a limit, because each thread visits each part */
+#define SPINS_BEFORE_CHECK 1024 /* polls before a waiting thread checks helpers: 12 to 50 us */
 #define MAX_STALLED_WORK (1 << 18) /* cycles of work, some 100 us, up to which a launch can stall */
 #define MAX_GAP (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
 #define BRIEF_BEFORE_WAKING 12   /* brief launches in a row that are worth waking a helper for */
 #define CHUNKS_BETWEEN_CHECKS 16 /* chunks that one thread runs between checks whether to stop */
-#define ONE_INSIDE ((int64_t)1 << 32) /* one helper at work; the low half of `open` counts tickets */
-#define TICKETS (ONE_INSIDE - 1)
+#define ONE_INSIDE ((int64_t)1 << 32) /* one helper in the upper half of `open` */
+#define TICKETS (ONE_INSIDE - 1) /* the lower half of `open`, which counts tickets */
 #define CACHE_LINE 64
 
 #define LOAD(x, order) __atomic_load_n(&(x), __ATOMIC_##order)
@@ -88,43 +88,47 @@ cycles(void)
     __atomic_compare_exchange_n(&(x), &(int64_t){old}, (new), false, __ATOMIC_##order,             \
                                 __ATOMIC_RELAXED)
 
+/* A helper thread. */
 typedef struct {
     int64_t asleep;
-    PyThread_type_lock lock; /* it sleeps on it */
-    int64_t number;          /* the thread id of the system */
-    int64_t working;
-    int64_t clock;      /* its CPU time at the last check */
-    int64_t moved_here; /* to the processor of the waiting thread */
+    PyThread_type_lock lock; /* the helper sleeps while it waits for this lock */
+    int64_t number;          /* the thread id of the operating system */
+    int64_t working;    /* whether the helper runs chunks */
+    int64_t clock;      /* the CPU time of the helper at the last check, in ns */
+    int64_t moved_here; /* whether it was moved to the processor of the waiting thread */
     int64_t padding[2];
 } Helper;
 
+/* A part of the range of a launch: the next index to take, and the end. It fills a cache line. */
 typedef struct {
     int64_t next, end, padding[6];
 } Part;
 
+/* The state that the launching thread and the helpers share. Unused words separate members that
+ * different threads write, so that these are in different cache lines. */
 typedef struct {
-    int64_t open; /* tickets, and the number of helpers inside */
-    int64_t entry, argv, parts, chunk, launch, unused0[2];
-    int64_t busy, unused1[7];
-    int64_t processor, unused2[7]; /* which helpers do not use */
-    int64_t sessions;              /* open sessions, during which helpers stay awake */
-    int64_t count;                 /* helpers */
-    int64_t spins;                 /* polls for work before a helper sleeps */
-    int64_t brief_ended, brief_in_a_row; /* when the last brief launch ended, how many in a row */
+    int64_t open; /* tickets, and the number of helpers that work on the launch */
+    int64_t entry, argv, parts, chunk, launch, unused0[2]; /* the published launch */
+    int64_t busy, unused1[7];      /* whether a launch is being shared */
+    int64_t processor, unused2[7]; /* the processor that helpers must not use; -1: unknown */
+    int64_t sessions;              /* the number of open sessions; helpers then stay awake */
+    int64_t count;                 /* the number of helpers */
+    int64_t spins;                 /* how often a helper polls for work before it sleeps */
+    int64_t brief_ended, brief_in_a_row; /* the end of the last brief launch; how many in a row */
     int64_t unused3[3];
     Helper helpers[MAX_HELPERS];
     Part part_of[MAX_PARTS];
-    int64_t backoff;          /* launches of loops that still run on one thread after a stall */
-    int64_t next_backoff;     /* how many after the next stall */
-    int64_t since_stall;      /* shared launches since the latest stall */
-    int64_t loop_launches[2]; /* on one thread, shared */
+    int64_t backoff;          /* how many launches of loops still run on one thread after a stall */
+    int64_t next_backoff;     /* how many will do so after the next stall */
+    int64_t since_stall;      /* the number of shared launches since the latest stall */
+    int64_t loop_launches[2]; /* how many ran on one thread, and how many were shared */
 } ThreadPool;
 
 /* --- processors --- */
 
 #ifdef __linux__
 
-/* Keeps helpers off the processor that this thread is on. */
+/* Removes the processor of this thread from the processors that helpers may use. */
 static void
 keep_helpers_off(ThreadPool *pool)
 {
@@ -189,6 +193,7 @@ pull_stalled_helpers(ThreadPool *pool)
 
 /* --- helpers --- */
 
+/* Returns the number of helpers, but at most `wanted`. */
 static int64_t
 count_helpers(ThreadPool *pool, int64_t wanted)
 {
@@ -196,6 +201,7 @@ count_helpers(ThreadPool *pool, int64_t wanted)
     return count < wanted ? count : wanted;
 }
 
+/* Wakes the first helpers that are asleep. */
 static void
 wake_helpers(ThreadPool *pool, int64_t helpers)
 {
@@ -233,8 +239,8 @@ run_chunks(ThreadPool *pool, int64_t mine)
     }
 }
 
-/* The same for the launching thread, which checks between chunks whether the launch must end. If
- * so, it discards the remaining chunks, so that no other thread finds one. */
+/* The same for the launching thread, which checks between chunks whether the launch must end. If it
+ * must, the thread discards the remaining chunks, so that no other thread takes one. */
 static void
 run_chunks_interruptibly(ThreadPool *pool)
 {
@@ -256,6 +262,7 @@ run_chunks_interruptibly(ThreadPool *pool)
     }
 }
 
+/* Returns whether a helper must not sleep: a launch has tickets left, or a session is open. */
 static bool
 has_work(ThreadPool *pool)
 {
@@ -296,8 +303,9 @@ run_helper(ThreadPool *pool, int64_t slot)
             }
         }
         STORE(me->asleep, 1, SEQ_CST);
-        /* Work that was published meanwhile is not slept through. The first thread that sets the
-         * word back to 0 decides: another thread that did so has released the lock. */
+        /* Work may have been published after the last poll, so check again before sleeping. If the
+         * exchange fails, another thread has set `asleep` to 0 and released the lock, which must
+         * then be acquired. */
         if (!has_work(pool) || !SWAP_IF(me->asleep, 1, 0, SEQ_CST)) {
             PyThread_acquire_lock(me->lock, WAIT_LOCK);
         }
@@ -416,7 +424,8 @@ run_all_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
     run_alone(entry, argv, n, many ? CHUNKS_BETWEEN_CHECKS * chunk : n);
 }
 
-/* `in_loop` says whether the launch is one of a native loop, which stalls can make far slower. */
+/* Runs 0..n on this thread and on helpers. `in_loop` tells whether the launch belongs to a native
+ * loop, which stalls can make much slower. */
 static void
 run_parallel(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t address_of_pool,
              int64_t helpers, bool in_loop)
@@ -429,7 +438,7 @@ run_parallel(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t a
         run_all_alone(entry, argv, n, chunk);
         return;
     }
-    int64_t others = (n - 1) / chunk; /* chunks beside the first */
+    int64_t others = (n - 1) / chunk; /* the number of chunks other than the first */
     tickets = others < tickets ? others : tickets;
     if (brief) {
         tickets = find_awake(pool, tickets);
@@ -441,7 +450,7 @@ run_parallel(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t a
     }
     in_loop = in_loop && !brief && LOAD(pool->sessions, RELAXED) != 0;
     bool shared = !(in_loop && backs_off(pool));
-    shared = shared && SWAP_IF(pool->busy, 0, 1, ACQ_REL); /* or another thread shares just now */
+    shared = shared && SWAP_IF(pool->busy, 0, 1, ACQ_REL); /* false if another thread shares one */
     if (shared) {
         bool stalled = share_launch(pool, entry, argv, n, chunk, tickets, brief);
         if (in_loop) {
@@ -450,7 +459,7 @@ run_parallel(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t a
     } else {
         int64_t begin = CYCLES();
         run_all_alone(entry, argv, n, chunk);
-        if (CYCLES() - begin > 2 * MAX_STALLED_WORK) { /* long launches gain in any case */
+        if (CYCLES() - begin > 2 * MAX_STALLED_WORK) { /* sharing it is faster even with stalls */
             STORE(pool->backoff, 0, RELAXED);
         }
     }
@@ -488,15 +497,16 @@ close_session(int64_t address_of_pool)
     __atomic_fetch_sub(&pool->sessions, 1, __ATOMIC_RELAXED);
 }
 
-/* threadpoolctl recognizes the library with our threads by this symbol. */
+/* threadpoolctl recognizes the library that has our threads by this symbol. */
 __attribute__((visibility("default"), used)) const char accnp_threads[] = "accnp";
 
 /* --- the Python object --- */
 
+/* The Python object that owns the shared state. */
 typedef struct {
     PyObject_HEAD
-    void *memory;
-    ThreadPool *pool;
+    void *memory;     /* the allocated memory */
+    ThreadPool *pool; /* the first address in it that is aligned to a cache line */
 } ThreadPoolObject;
 
 static PyObject *
@@ -596,7 +606,7 @@ thread_pool_add_helper(ThreadPoolObject *self, PyObject *args)
     }
     helper->number = number;
     STORE(self->pool->count, slot + 1, RELEASE);
-    STORE(self->pool->processor, -1, RELAXED); /* the new helper must not use it either */
+    STORE(self->pool->processor, -1, RELAXED); /* the next launch sets the affinity of all helpers */
     Py_RETURN_NONE;
 }
 

@@ -1,4 +1,6 @@
-/* `Ufunc`: a function whose properties are read-only, such as `jnp.add`. */
+/* `Ufunc`: the type of functions such as `jnp.add`. It calls a Python function and forwards
+ * attributes to it, except that the properties of a ufunc, such as `nin`, cannot be set.
+ */
 
 #include "native.h"
 
@@ -9,9 +11,10 @@ typedef struct {
     PyObject *weakrefs;
 } Ufunc;
 
-/* What is refused to be set. All other attributes are those of the function. */
+/* Attributes that cannot be set. Setting any other attribute sets it on the function. */
 static const char *const properties[] = {"nin", "nout", "nargs", "identity", "__func__", NULL};
-/* What the object has itself, where the function would act as another object. */
+/* Attributes of the object itself. All others are read from the function. Those of the function
+ * would be wrong for these names, because they act on the function as an object. */
 static const char *const own[] = {"__delattr__", "__eq__",         "__func__", "__hash__",
                                   "__ne__",      "__reduce__",     "__reduce_ex__",
                                   "__repr__",    "__setattr__",    "__str__",  NULL};
@@ -50,8 +53,9 @@ ufunc_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* There is no `tp_clear`, as for tuples: the function is there before the object, so that each cycle
- * has another object that is cleared. A call never finds the function missing. */
+/* There is no `tp_clear`, as for tuples: the function exists before this object and never changes,
+ * so each reference cycle contains another object that the collector can clear. Therefore
+ * `function` is never NULL in a call. */
 static int
 ufunc_traverse(Ufunc *self, visitproc visit, void *arg)
 {
@@ -106,7 +110,7 @@ ufunc_repr(Ufunc *self)
     return text;
 }
 
-/* By name, as functions are pickled and copied. */
+/* Pickling and copying use the qualified name, as for functions. */
 static PyObject *
 ufunc_reduce(Ufunc *self, PyObject *Py_UNUSED(none))
 {
@@ -117,7 +121,8 @@ static PyMethodDef ufunc_methods[] = {
     {"__reduce__", (PyCFunction)ufunc_reduce, METH_NOARGS, "Return the qualified name."},
     {NULL},
 };
-/* `help` reads this one by `object.__getattribute__`. */
+/* `help` reads this attribute with `object.__getattribute__`, which does not call
+ * `ufunc_getattro`. */
 static PyObject *
 ufunc_get_doc(Ufunc *self, void *Py_UNUSED(closure))
 {
