@@ -120,8 +120,9 @@ def as_node(x: Any, name: str = "jnp function") -> Node:  # noqa: C901
         return WITHOUT_VALUE[type(x)](x, name)
     if isinstance(x, Array):
         raise KeyArrayError(
-            f"{name} does not accept dtype {x.dtype.name}, of random keys; got shape {x.shape}; "
-            "random.key_data(keys) returns the integers of the keys"
+            f"{name} does not accept dtype {x.dtype.name}: random keys are not numbers; got "
+            f"{x.dtype.name}[{','.join(map(str, x.shape))}]; random.key_data(keys) returns the "
+            "integers of the keys"
         )
     if state.lists and isinstance(x, list | tuple | range):
         return imported("accnp.api.arguments.values").node_of(x)

@@ -66,7 +66,10 @@ def _declared_avals(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef
         dtype = np.dtype(x.dtype)
         if dtypes.canonicalize_dtype(dtype) != dtype:
             raise ValueError(
-                "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled"
+                f"{name}: result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is "
+                f"disabled; got {dtype.name} (result_shape_dtypes{leaf_names(shapes)[i]}); "
+                "declare a 32-bit type and return it, or enable 64-bit types with "
+                'config.update("jax_enable_x64", True)'
             )
         avals.append(make_aval(tuple(x.shape), dtype))
     return tuple(avals), tree
@@ -144,9 +147,10 @@ def pure_callback(
     Array([3, 2, 1], dtype=int32)
     """
     if vmap_method not in (*VMAP_METHODS, None):
+        # "on of" is a misspelling in the message of JAX, which programs may match.
         raise ValueError(
-            f"vmap_method must be on of the allowed methods {[*VMAP_METHODS, None]}, but got: "
-            f"{vmap_method}"
+            f"pure_callback: vmap_method must be on of the allowed methods {[*VMAP_METHODS, None]},"
+            f" but got: {vmap_method}; pass one of these methods"
         )
     return _record_callback(
         "pure_callback", callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method

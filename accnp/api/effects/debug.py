@@ -132,8 +132,8 @@ def callback(
     def run(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         if not callable(callback):
             raise TypeError(
-                "first argument to debug.callback must be callable, but got an object of type "
-                f"{type(callback)}"
+                "debug.callback: first argument to jax.debug.callback must be callable, but got an "
+                f"object of type {type(callback)}; pass a function"
             )
         nodes, arguments = _separate_arrays(args, kwargs)
         o.debug_callback(*nodes, callback=_Call(callback, arguments), ordered=ordered)
@@ -156,6 +156,9 @@ def _no_arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
 class _Checker(string.Formatter):
     """Finds arguments that a format string does not use, without formatting."""
 
+    def __init__(self, name: str, fmt: str) -> None:
+        self.name, self.fmt = name, fmt
+
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
 
@@ -169,13 +172,11 @@ class _Checker(string.Formatter):
         unused = [k for k in kwargs if k not in used_args]
         if unused:
             raise ValueError(
-                f"Unused keyword arguments to `jax.debug.print`: {unused}. "
-                "An f-string is formatted too early, when the function is traced: pass a plain "
-                "string with fields"
+                f"{self.name}: Unused keyword arguments to `jax.{self.name}`: {unused}; got the "
+                f"format string {self.fmt!r}; add a field such as {{{unused[0]}}} for each of "
+                "them. If this is an f-string, pass a plain string: an f-string is formatted when "
+                "the function is traced"
             )
-
-
-_checker = _Checker()
 
 
 def _check_fields(name: str, fmt: str, count: int, kwargs: dict[str, Any]) -> None:
@@ -221,7 +222,7 @@ def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any])
             raise TypeError(f"{name}: expected str, got {type(fmt).__name__}; pass a format string")
         if not skip:
             _check_fields(name, fmt, len(args), kwargs)
-            _checker.format(fmt, *args, **kwargs)
+            _Checker(name, fmt).format(fmt, *args, **kwargs)
         nodes, arguments = _separate_arrays(args, kwargs)
         o.debug_print(
             *nodes,

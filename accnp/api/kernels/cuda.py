@@ -212,7 +212,8 @@ class CudaFunction:
         return sizes[0], sizes[1], shared
 
     def in_order(self, values: list[Any], static: dict[str, Any]) -> list[Any]:
-        """Arguments in the kernel's order: arrays, and static values at their names or behind."""
+        """Arguments in the kernel's order: arrays, with static values at the positions of their
+        names, or at the end."""
         named = {k: _convert_static(v) for k, v in static.items()}
         if isinstance(self.function, str):
             return [*values, *named.values()]

@@ -138,7 +138,7 @@ def _operands(launch: Mapping[str, Any]) -> list[np.ndarray]:
     for m, nbytes in enumerate(launch["memory"]):
         dtype = code_dtype(codes.get(m, "u1"))
         count = -(-nbytes // dtype.itemsize)
-        # Memory like that of arrays, which is aligned and ends behind its last element.
+        # Allocate memory as for arrays: it is aligned and ends after the last element.
         operand = pool.empty(count * dtype.itemsize).view((count,), dtype, writeable=True)
         operand[:] = 0
         if dtype.kind in "fc":

@@ -79,7 +79,7 @@ def jet(
     """
     if len(set(map(len, series))) != 1:
         raise ValueError(
-            "jet terms have inconsistent lengths for different arguments; got "
+            "jet: terms have inconsistent lengths for different arguments; got "
             f"{list(map(len, series))} terms; pad with zeros"
         )
     if len(primals) != len(series):

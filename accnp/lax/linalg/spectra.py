@@ -259,7 +259,7 @@ def _pair(name: str, subset: Any) -> tuple[int, ...] | None:
     if not isinstance(subset, tuple | list) or len(subset) != 2:
         raise IncompatibleShapesError(
             f"{name}: subset_by_index must be two integers or None; got {subset!r}; "
-            "pass the first place and the one behind the last"
+            "pass the first index and the index after the last"
         )
     return tuple([as_int(n, name, "subset_by_index") for n in subset])
 
