@@ -1,8 +1,8 @@
 """Running plans on a GPU: leaves' buffers in, output buffers out, as `execute.run`.
 
-Kernels are launched one after the other and nothing is waited for, except where the processor has
-to do a step itself, or to decide which one is next. An event behind the last launch says when the
-results are there.
+The host launches the kernels one after the other without waiting for them, except where it has to
+execute a step itself or to decide which step is next. An event after the last launch signals when
+the results are complete.
 """
 
 from __future__ import annotations

@@ -164,9 +164,9 @@ class _Steps:
         if isinstance(step, ControlStep):
             for slot, _ in step.results:
                 self.make(slot, last.get(slot, i))
-            # Memory of the inside, behind all that lives now.
-            behind = max([stop for _, stop, _ in self.live_spans], default=self.start)
-            inside = _KINDS[step.op.control](self, step, behind)
+            # The memory of the body begins after all memory that is in use now.
+            free_start = max([stop for _, stop, _ in self.live_spans], default=self.start)
+            inside = _KINDS[step.op.control](self, step, free_start)
             self.room = max(self.room, inside)
             return
         for slot, _ in step.allocs:
@@ -196,10 +196,10 @@ class _BodyBases:
     """The bases of the steps in a loop or a branch, which the step around them gives: zero and the
     address of a record come first."""
 
-    def __init__(self, outer: _Steps, step: ControlStep, behind: int) -> None:
+    def __init__(self, outer: _Steps, step: ControlStep, free_start: int) -> None:
         self.outer, self.calls, self.op = outer, outer.calls, step
         self.bases: list[Place] = [ZERO, ZERO]
-        self.behind = behind  # where unused memory begins
+        self.free_start = free_start  # where the unused memory of the block begins
         self.results = {i: slot for slot, i in step.results}
         # The block is the same inside, and begins where it does outside.
         self.block = self.base((outer.block, 0))
@@ -214,8 +214,8 @@ class _BodyBases:
 
     def memory(self, nbytes: int) -> Place:
         """Memory of the block for as long as the step takes."""
-        at = self.behind
-        self.behind += rounded_size(nbytes)
+        at = self.free_start
+        self.free_start += rounded_size(nbytes)
         return self.outer.block, at
 
     def result(self, i: int) -> Place:
@@ -232,7 +232,7 @@ class _BodyBases:
         of this many bytes."""
         places = [(None if base is None else (base, 0), n) for base, n in outputs]
         leaf_places = [(base, 0) for base in leaves]
-        body_steps = _body(self.calls, plan, leaf_places, places, self.block, self.behind)
+        body_steps = _body(self.calls, plan, leaf_places, places, self.block, self.free_start)
         self.widest = max(self.widest, body_steps.widest)
         return body_steps
 
@@ -248,7 +248,7 @@ def _body(
     leaves: Sequence[Place],
     output_places: Sequence[tuple[Place | None, int]],
     block: int,
-    behind: int,
+    free_start: int,
     guard: Guard | None = None,
 ) -> _Steps:
     """The words of a body: where its leaves are, where its outputs are wanted (or not), of how many
@@ -267,7 +267,7 @@ def _body(
             copies.append((slot, to, nbytes))
         else:
             places[slot] = to
-    body_steps = _Steps(calls, plan.steps, places, block, behind, plan.output_slots, guard)
+    body_steps = _Steps(calls, plan.steps, places, block, free_start, plan.output_slots, guard)
     for slot, to, nbytes in copies:
         body_steps.copy(to, body_steps.place(slot), nbytes)
     return body_steps
@@ -400,11 +400,11 @@ def _launch_all_branches(inside: _BodyBases) -> int:
     outer, step = inside.outer, inside.op
     index, *operands = [outer.place(slot) for slot in step.operands]
     results = [(inside.result(i), a.nbytes) for i, a in enumerate(step.avals)]
-    last, room = len(step.bodies) - 1, inside.behind
+    last, room = len(step.bodies) - 1, inside.free_start
     for k, body in enumerate(step.bodies):
         first, end = LEAST if k == 0 else k, MOST if k == last else k
         guard = Guard(step.guard, index, first, end)
-        way = _body(inside.calls, body, operands, results, outer.block, inside.behind, guard)
+        way = _body(inside.calls, body, operands, results, outer.block, inside.free_start, guard)
         outer.words += way.words
         outer.count += way.count
         outer.widest = max(outer.widest, way.widest)

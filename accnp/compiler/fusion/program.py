@@ -395,11 +395,11 @@ class ProgramBuilder:
         op = OPS["optimization_barrier"]
         parts = self.new(op, {}, operands, tuple([x.aval for x in operands]), node)
         assert not isinstance(parts, Value)
-        behind = dict(zip(bases, parts, strict=True))
+        barriered = dict(zip(bases, parts, strict=True))
 
         def moved(x: Value) -> Value:
-            if id(x) in behind or x.op.kind != "view":
-                return behind.get(id(x), x)
+            if id(x) in barriered or x.op.kind != "view":
+                return barriered.get(id(x), x)
             return self.make_value(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
 
         return tuple([moved(x) if flag else x for x, flag in zip(ins, which, strict=True)])

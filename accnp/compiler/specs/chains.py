@@ -16,7 +16,7 @@ do not pay.
         e = fmin(b + band, end)
         run kA((b + low + again) .., (e + low + again) .., x, room)
         run kB(b .., e .., result, room)
-        move(room, room behind the rows of this band, again)
+        move(room, room after the rows of this band, again)
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ def _cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> Ow
     if reverse:
         ends = [[text.integer((n - 1) * s)] for s in steps]
         steps = [-s for s in steps]
-    before, behind = split_axes(x.shape, axis, x.strides, strides)
-    if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
-        return _columns(text, accumulation, before, behind[0], n, steps, ends)
-    return _row_kernel(text, accumulation, merged([*before, *behind]), n, steps, ends)
+    before, after = split_axes(x.shape, axis, x.strides, strides)
+    if len(after) == 1 and len(before) <= 1 and after[0].size >= GROUP:
+        return _columns(text, accumulation, before, after[0], n, steps, ends)
+    return _row_kernel(text, accumulation, merged([*before, *after]), n, steps, ends)
 
 
 def _row_kernel(
@@ -127,7 +127,7 @@ def _columns(
     text: Text,
     accumulation: _Accumulation,
     before: Sequence[Axis],
-    behind: Axis,
+    after: Axis,
     n: int,
     steps: Sequence[int],
     ends: Sequence[list[str]],
@@ -135,11 +135,11 @@ def _columns(
     text.add(f"acc = stack_{accumulation.wide}()", f"part = stack_{accumulation.wide}()")
     if accumulation.careful:
         text.add(f"last = stack_{accumulation.wide}()")
-    blocks = ColumnBlocks(text, before, behind)
+    blocks = ColumnBlocks(text, before, after)
     text.add(*[f"{p} = {total([*blocks.place(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = [
         element_of(text, a, " + ".join([p, *text.times("j", s)]), step)
-        for a, p, s, step in zip(("a0", "a1"), "pq", behind.steps, steps, strict=True)
+        for a, p, s, step in zip(("a0", "a1"), "pq", after.steps, steps, strict=True)
     ]
     if accumulation.group == 1:
         with text.block(f"for i in range({text.integer(n)}):"), text.block("for j in range(m):"):
@@ -176,8 +176,8 @@ def _logsumexp_kernel(x: Operand, axis: int, reverse: bool) -> OwnKernel | None:
         return None
     text = Text(2)
     n, strides = x.shape[axis], contiguous(x.shape)
-    before, behind = split_axes(x.shape, axis, x.strides, strides)
-    nest = Nest(text, merged([*before, *behind]))
+    before, after = split_axes(x.shape, axis, x.strides, strides)
+    nest = Nest(text, merged([*before, *after]))
     for _ in nest.axes:
         nest.open()
     steps = (x.strides[axis], strides[axis])

@@ -47,11 +47,11 @@ def _arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | 
     n = x.shape[axis]
     out_strides = list(contiguous(out.shape))
     out_strides.insert(axis, 0)
-    before, behind = split_axes(x.shape, axis, x.strides, out_strides)
+    before, after = split_axes(x.shape, axis, x.strides, out_strides)
     text = Text(2)
-    if len(behind) == 1 and len(before) <= 1 and behind[0].size >= FEW_COLUMNS:
-        return _arg_columns(text, x, out, before, behind[0], axis, largest)
-    nest = Nest(text, merged([*before, *behind]))
+    if len(after) == 1 and len(before) <= 1 and after[0].size >= FEW_COLUMNS:
+        return _arg_columns(text, x, out, before, after[0], axis, largest)
+    nest = Nest(text, merged([*before, *after]))
     few = len(nest.axes) < 2 and prod([a.size for a in nest.axes]) < FEW_LINES
     if few and x.strides[axis] == 1 and n > 2 * CHUNK:
         return _arg_long(Text(4), x, out, nest, n, largest)
@@ -171,16 +171,16 @@ def _arg_columns(
     x: Operand,
     out: Aval,
     before: Sequence[Axis],
-    behind: Axis,
+    after: Axis,
     axis: int,
     largest: bool,
 ) -> OwnKernel:
     code = dtype_code(out.dtype)
     text.add(f"best = stack_{dtype_code(x.dtype)}()", f"place = stack_{code}()")
-    blocks = ColumnBlocks(text, before, behind)
+    blocks = ColumnBlocks(text, before, after)
     text.add(*[f"{p} = {total(blocks.place(k))}" for k, p in enumerate("pq")])
     read = element_of(
-        text, "a0", " + ".join(["p", *text.times("j", behind.steps[0])]), x.strides[axis]
+        text, "a0", " + ".join(["p", *text.times("j", after.steps[0])]), x.strides[axis]
     )
     with text.block("for j in range(m):"):
         text.add(f"best[j] = {read('0')}", f"place[j] = {code}(0)")
@@ -190,5 +190,5 @@ def _arg_columns(
             text.add(f"v = {read('i')}", "b = best[j]")
             _replace(text, x.dtype, largest)
     with text.block("for j in range(m):"):
-        text.add(f"a1[{total(['q', *text.times('j', behind.steps[1])])}] = place[j]")
+        text.add(f"a1[{total(['q', *text.times('j', after.steps[1])])}] = place[j]")
     return text.own(blocks.extent, 2 * x.shape[axis] * blocks.work)

@@ -36,12 +36,12 @@ class ColumnBlocks:
     Steps have one entry for each array, like those of axes.
     """
 
-    def __init__(self, text: Text, before: Sequence[Axis], behind: Axis) -> None:
-        self.text, self.before, self.behind = text, before, behind
-        count = -(-behind.size // COLUMNS)
+    def __init__(self, text: Text, before: Sequence[Axis], after: Axis) -> None:
+        self.text, self.before, self.after = text, before, after
+        count = -(-after.size // COLUMNS)
         self.extent = count * (before[0].size if before else 1)
-        self.work = behind.size * (before[0].size if before else 1)
-        size = text.integer(behind.size)
+        self.work = after.size * (before[0].size if before else 1)
+        size = text.integer(after.size)
         text.add("for u in range(lo, hi):")
         text.depth += 1
         if before:
@@ -54,4 +54,4 @@ class ColumnBlocks:
     def place(self, which: int) -> list[str]:
         """Return the terms of the index at which a block begins in one of the arrays."""
         first = self.text.times("o", self.before[0].steps[which]) if self.before else []
-        return [*first, *self.text.times("start", self.behind.steps[which])]
+        return [*first, *self.text.times("start", self.after.steps[which])]
