@@ -1,8 +1,8 @@
-"""Whether a process under a memory limit has room for what it is about to load or compile.
+"""Checks whether a process under a memory limit has enough address space to load or compile code.
 
 Under RLIMIT_AS (`ulimit -v`), an allocation fails as soon as the address space is used up. LLVM
-ends the process then, and the loader of shared libraries raises OSError or ImportError. These
-functions find out before, and turn the errors into MemoryError.
+then ends the process, and the loader of shared libraries raises OSError or ImportError. The
+functions of this module check before such an operation, and convert such errors to MemoryError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The instruction set of this machine, by the name that Linux has for it.
+"""The instruction set of this machine, by the name that Linux uses for it.
 
-`platform.machine` knows it, too, but that module takes a millisecond to load. Other systems have
-other names for the same instruction sets, and Windows has no `os.uname`.
+`platform.machine` returns it, too, but importing that module takes a millisecond. Other systems
+have other names for the same instruction sets, and Windows has no `os.uname`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`accnp.memory`: kinds of memory. Devices of the CPU use the memory of the host."""
+"""`accnp.memory`: kinds of memory. CPU devices use the memory of the host."""
 
 import enum
 

@@ -1,9 +1,10 @@
-"""The hot path: buffers, nodes, launches, threads in kernels, and calls that were seen before.
+"""The core of the hot path: buffers, nodes, arrays, launches of kernels, and dispatch of calls.
 
-In C (`_core`) where the extension was built, else in Python (`fallback`). Both behave alike, except
-that only the extension has records of pending graphs. The names of both are listed in `fallback`.
-The environment variable `ACCNP_NATIVE` chooses: 0 is the fallback, 1 the extension, whose absence
-is an error then, and a path is another extension, such as one with checks of memory.
+It exists twice with the same interface: as a C extension (`_core`), and in Python (`fallback`),
+which is used if the extension was not built. Only the extension has records of pending graphs. The
+environment variable `ACCNP_NATIVE` selects one: 0 is the fallback; 1 is the extension, and its
+absence is then an error; a path is another build of the extension, for example one with
+AddressSanitizer. `fallback.py` lists the names of both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the extension does, in Python, for where it was not built.
+"""The functions and classes of the C extension in Python, for installations without it.
 
-Slower by a few microseconds for each launch. Results have the same bits: kernels are the same, and
-they do not depend on how their work is shared. Non-temporal stores become plain ones, and brief
-launches run on one thread.
+A launch takes a few microseconds longer. Results are bit-identical: the kernels are the same, and
+the results do not depend on how threads share the work. Non-temporal stores become plain stores,
+and brief launches run on one thread.
 """
 
 from __future__ import annotations

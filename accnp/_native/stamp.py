@@ -1,8 +1,8 @@
-"""A stamp of the C sources, by which an extension that was built from other ones is refused.
+"""A checksum of the C sources, which detects an extension that was built from other sources.
 
-`setup.py` passes the stamp to the compiler, and `_native/__init__.py` compares the one in the
-extension with the sources beside it, if there are some and they are newer. This file imports
-nothing of accnp: `setup.py` loads it by path.
+`setup.py` compiles the checksum into the extension. `_native/__init__.py` compares it with the
+sources in the same folder, if any of them is newer than the extension. This file imports nothing of
+accnp, because `setup.py` loads it by its path.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""What the modules and names of JAX stand for while `accnp.as_jax` is on.
+"""The mapping from modules and names of JAX to those of accnp, for `accnp.as_jax`.
 
-`jax.x.y` stands for `accnp.x.y` if there is such a module. The tables have what differs: the
-modules and names that accnp has elsewhere, and the private ones that popular libraries import.
+`jax.x.y` is `accnp.x.y` if that module exists. The tables contain the differences: modules and
+names that accnp has elsewhere, and private names of JAX that popular libraries import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names that JAX has had since 0.11, and that libraries ask for: `custom_remat` and `Inline`.
+"""Names that JAX has had since version 0.11 and that libraries use: `custom_remat` and `Inline`.
 
 accnp has the namespace of `names.VERSION`; `names.NEWER` lists these names.
 """

@@ -1,6 +1,6 @@
-"""Names of JAX that libraries import although they are private, and its version.
+"""Private names of JAX that libraries import, and the version of JAX.
 
-Each has the part of the behaviour of JAX's that these libraries use.
+Each of them implements the part of JAX's behavior that these libraries use.
 """
 
 from __future__ import annotations

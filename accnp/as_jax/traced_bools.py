@@ -1,7 +1,8 @@
-"""`jax.numpy.asarray` for libraries that find out by it whether a function is being traced.
+"""A version of `jax.numpy.asarray` for libraries that use it to detect tracing.
 
-array-api-extra calls `bool(xp.asarray(False))`, which raises an error within `jit` of JAX, whose
-constants are traced. Those of accnp have values. Here, a Python bool becomes a traced array.
+array-api-extra calls `bool(xp.asarray(False))` for this. Within `jit` of JAX the call raises an
+error, because constants are traced there; accnp's constants have values. The function of this
+module therefore returns a traced array for a Python bool.
 """
 
 from __future__ import annotations

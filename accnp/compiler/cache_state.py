@@ -1,7 +1,7 @@
-"""Counts of compiled kernels, kernels under way, and the disk cache under the present options.
+"""Counters of compiled kernels, the kernels that are being compiled, and the current disk cache.
 
-The kernel cache, the background compiler, the cache of PTX and the compiler of users' kernels for
-GPUs share them. The runtime counts launches here, and `inspect` and `explain` read the counts.
+The kernel cache, the background compiler, the PTX cache and the compiler of users' GPU kernels
+share this state. The runtime counts launches here, and `inspect` and `explain` read the counters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Translate the scalar formulas of operations, which are Python expressions, to the loop IR.
+"""Translation of the scalar formulas of operations, which are Python expressions, to the loop IR.
 
 A formula such as `{0} * {1}` or `select({0}, {2}, {1})` is part of the declaration of an operation.
 `{k}` is operand k, names are scalar functions or types, and operators have the types that Numba

@@ -1,4 +1,4 @@
-"""Generate kernels for GPUs from descriptions: loop IR, and the source that is printed of it."""
+"""Generation of GPU kernels from descriptions, as loop IR and as source that is printed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels for GPUs as PTX."""
+"""`Ptx`: the data structure for the PTX of a GPU kernel."""
 
 from __future__ import annotations
 

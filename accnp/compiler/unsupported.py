@@ -1,4 +1,4 @@
-"""The exception for programs that the loop IR does not express; its callers try another way."""
+"""The exception for programs that the loop IR cannot express. Callers then use a fallback."""
 
 from __future__ import annotations
 

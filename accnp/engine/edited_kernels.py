@@ -1,6 +1,6 @@
 """Edited kernels that replace generated ones in plans (`api/kernels/override.py`).
 
-In: the source and the signature of a generated kernel, and the edited source. Out: an
+Input: the source and the signature of a generated kernel, and the edited source. Output: an
 `EditedKernel`, which is a value of the option `kernel_overrides`, and in which plans record whether
 they used it.
 """

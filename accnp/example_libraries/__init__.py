@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.example_libraries`: small optimizers, layers."""
+"""`accnp.example_libraries`: small libraries of optimizers and of network layers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`accnp.experimental.mesh_utils`: devices as grids, for `Mesh`."""
+"""`accnp.experimental.mesh_utils`: arrangement of devices in grids, for `Mesh`."""
 
 from __future__ import annotations
 

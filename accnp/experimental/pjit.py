@@ -1,4 +1,4 @@
-"""`accnp.experimental.pjit`: an earlier name of `jit` with shardings."""
+"""`accnp.experimental.pjit`: the former name of `jit` with shardings."""
 
 from __future__ import annotations
 

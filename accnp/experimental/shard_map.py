@@ -1,4 +1,4 @@
-"""`accnp.experimental.shard_map`: an earlier place of `shard_map`."""
+"""`accnp.experimental.shard_map`: the former location of `shard_map`."""
 
 from __future__ import annotations
 

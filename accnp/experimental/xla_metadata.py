@@ -1,4 +1,4 @@
-"""`accnp.experimental.xla_metadata`: notes for XLA, which are ignored here."""
+"""`accnp.experimental.xla_metadata`: metadata for XLA, which accnp accepts and ignores."""
 
 from contextlib import nullcontext
 from typing import Any

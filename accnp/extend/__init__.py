@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.extend`: what libraries build on: primitives, jaxprs, their evaluation."""
+"""`accnp.extend`: primitives, jaxprs and their evaluation, for libraries that extend accnp."""
 
 from typing import TYPE_CHECKING
 

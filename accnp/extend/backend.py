@@ -1,4 +1,4 @@
-"""`accnp.extend.backend`: what libraries ask about the devices' back ends."""
+"""`accnp.extend.backend`: queries about the back ends and default devices, for libraries."""
 
 from accnp.lib import xla_bridge as _bridge
 from accnp.module_getattr import install_getattr as _install_getattr

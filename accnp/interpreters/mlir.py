@@ -1,6 +1,8 @@
 # isort: skip_file
-"""`accnp.interpreters.mlir`: how primitives are compiled. Lowerings are functions that are traced;
-there is no MLIR."""
+"""`accnp.interpreters.mlir`: registration of lowerings for user-defined primitives.
+
+accnp does not use MLIR. A lowering is a function that is traced.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.interpreters.partial_eval`: partial evaluation, and dead code of jaxprs."""
+"""`accnp.interpreters.partial_eval`: partial evaluation and dead code elimination of jaxprs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`accnp.interpreters.pxla`: the mesh in use, by an older name."""
+"""`accnp.interpreters.pxla`: the current mesh, under the name that older programs use."""
 
 from types import SimpleNamespace
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.interpreters.xla`: applying a primitive by its lowering; types that stand for arrays."""
+"""`accnp.interpreters.xla`: application of primitives, and types that are converted to arrays."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Code that exists because JAX has it: jaxprs as objects, primitives, Pallas, export."""
+"""Interfaces of JAX that accnp itself does not need: jaxpr objects, primitives, Pallas, export."""

@@ -1,4 +1,7 @@
-"""Sorting, partitioning and the k largest elements. All sorts are stable, and nan sort last."""
+"""Sorting, partitioning and the k largest elements.
+
+All sorts are stable, and NaN sorts last.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """The elementwise functions of the namespace, one declaration each.
 
 `unary` and `binary` declare a function by its name, its op or rule, its promotion function and an
-example. `doc_texts.TEXTS` holds the rest of its documentation.
+example. `ufunc_docstrings.TEXTS` holds the rest of its documentation.
 """
 
 from __future__ import annotations

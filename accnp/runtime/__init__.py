@@ -1,1 +1,1 @@
-"""From kernel source and bytes to results: buffers, compiled kernels, streams, devices."""
+"""Execution of compiled kernels: buffers, launches, threads, streams and devices."""

@@ -1,6 +1,6 @@
 """Measure whether other work uses the machine, which makes timings unreliable.
 
-Out: a `Load`. All threads compute checksums of the same bytes for a few milliseconds. On an idle
+Output: a `Load`. All threads compute checksums of the same bytes for a few milliseconds. On an idle
 machine, each checksum takes the same time. Time above the shortest one went to other processes, to
 other guests of the same host (steal time, shared cores), or to changes of the clock rate, all of
 which distort timings. The load average of the last minute counts as well.

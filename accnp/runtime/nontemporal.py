@@ -3,7 +3,7 @@
 It takes the bytes that a step of the parallel index reads and writes, and returns the block size
 and the arguments of the entries `BYPASS` and `STREAM` of `_native/stores.c`.
 
-A plain store first reads the cache line that it overwrites, which is a third of the traffic of a
+A plain store first reads the cache line that it overwrites, which adds a third to the traffic of a
 sum of two arrays. Kernels of one loop over all elements contain non-temporal stores, which `STREAM`
 enables. All other kernels are launched by `BYPASS`: the kernel writes a few kilobytes at a time
 into scratch memory, from which non-temporal stores copy them to the result. Meanwhile the operands

@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays.
 
-Each part comes with its first use.
+Each part is imported on first use.
 
 >>> import accnp as jax
 >>> jax.scipy.special.logsumexp(jax.numpy.zeros(2)).item() == jax.numpy.log(2).item()

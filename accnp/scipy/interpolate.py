@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.interpolate`: values between the points of a grid.
+"""`accnp.scipy.interpolate`: interpolation on grids.
 
 >>> import accnp as jax
 >>> x = jax.numpy.arange(3.0)

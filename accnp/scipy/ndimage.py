@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.ndimage`: values of images between their elements.
+"""`accnp.scipy.ndimage`: interpolation of images at given coordinates.
 
 >>> import accnp as jax
 >>> x = jax.numpy.arange(3.0)

@@ -2,7 +2,8 @@
 
 It is set for the current thread while the operation is recorded.
 
-This is a module of its own because `einsum` imports it, which must not load meshes.
+`out_shardings.py` sets it for each thread, and the rules of operations read it. This is a separate
+module because `einsum` imports it and must not load meshes.
 """
 
 from __future__ import annotations

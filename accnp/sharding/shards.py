@@ -1,4 +1,4 @@
-"""The parts of arrays over several devices, and arrays made of parts."""
+"""Shards of arrays that are distributed over devices: access to them, and arrays made from them."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_each_function_is_called(name: str) -> None:
 
 
 def compare(name: str, case: Case, record: dict[str, Any], run: Callable[[], Any]) -> None:
-    """Raise `Differs` unless a run matches the record of JAX, or the reference values."""
+    """Raise `ResultsDiffer` unless a run matches the record of JAX, or the reference values."""
     try:
         tree, leaves = run()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Static arguments: converts shapes, axes and counts that users pass to Python ints.
+"""Conversion of static arguments (shapes, axes and counts) to Python ints.
 
 A traced value raises an error that names the function and the argument that it depends on.
 """

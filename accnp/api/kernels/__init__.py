@@ -1,1 +1,1 @@
-"""Kernels of users as operations, and kernels of accnp's own changed by users."""
+"""User-defined kernels as operations, and generated kernels that users edit."""

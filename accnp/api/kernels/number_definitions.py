@@ -1,7 +1,7 @@
-"""Functions of accnp on numbers, where NumPy's or Numba's function of that name differs.
+"""Functions of accnp on numbers that differ from NumPy's or Numba's function of the same name.
 
-`ScalarText` writes these definitions into kernels. They hold for integers and for floats, and use
-ufuncs rather than operators, so that the type of the result is that of the arguments.
+`ScalarText` writes these definitions into kernels. They work for integers and floats, and use
+ufuncs instead of operators, so that the result has the type of the arguments.
 """
 
 from __future__ import annotations

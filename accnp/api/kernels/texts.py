@@ -1,11 +1,11 @@
-"""A user's function of numbers as text that kernels can hold.
+"""Conversion of a user's function of numbers to text that becomes part of kernels.
 
 The input is a Python function. The output is its definition under a name that contains a hash of
-the text, so that caches on disk recognize it. What the function reads from outside becomes part of
-the text: numbers become literals, and functions of `math`, of NumPy, and of `accnp.numpy` are
-written with the names of `math` and NumPy. Other functions of numbers, and kernels made of them,
-have definitions of their own. `ScalarText.python` is the same definition as a function for Numba,
-whose lines are those of the user's file.
+the text, so that the caches on disk identify it. Values that the function reads from outside become
+part of the text: numbers become literals, and functions of `math`, of NumPy, and of `accnp.numpy`
+are written with the names of `math` and NumPy. Other functions of numbers, and kernels made of
+them, get definitions of their own. `ScalarText.python` is the same definition as a function for
+Numba, whose line numbers are those of the user's file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write functions of users into a kernel of the loop IR that calls them."""
+"""Inlining of user-defined functions into a kernel of the loop IR that calls them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names of llvmlite that are not part of its public API.
+"""Private names of llvmlite that the compiler uses.
 
-`tests/compiler/test_private_names.py` says which of them a version of llvmlite has changed.
+`tests/compiler/test_private_names.py` reports which of them a version of llvmlite has changed.
 """
 
 from __future__ import annotations

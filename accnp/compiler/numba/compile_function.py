@@ -1,7 +1,8 @@
-"""Compile a function of numbers that a user brought through Numba's public API.
+"""Compilation of a user-defined function of numbers through Numba's public API.
 
 The input is the syntax tree of a module, the name of a function in it, and the types of its
-arguments. The output is the text of an LLVM module, which is linked to the kernels that call it.
+arguments. The output is the text of an LLVM module, which is linked to the kernels that call the
+function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limit with which kernels are compared, as a sentence."""
+"""A sentence that describes the bandwidth limit with which reports compare kernels."""
 
 from __future__ import annotations
 

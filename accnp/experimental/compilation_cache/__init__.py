@@ -1,4 +1,4 @@
-"""`accnp.experimental.compilation_cache`: where compiled kernels are kept."""
+"""`accnp.experimental.compilation_cache`: the location of the cache of compiled kernels."""
 
 from accnp.experimental.compilation_cache import compilation_cache
 

@@ -1,4 +1,4 @@
-"""`accnp.experimental.compilation_cache.compilation_cache`: the folder of compiled kernels."""
+"""`accnp.experimental.compilation_cache.compilation_cache`: sets the folder of compiled kernels."""
 
 from __future__ import annotations
 

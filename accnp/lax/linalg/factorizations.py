@@ -1,7 +1,7 @@
 """`lax.linalg`: matrix factorizations, products and solvers, one for each primitive of JAX.
 
 Matrices are in the last two axes; leading axes are batches. Nothing is promoted. Matrices for which
-LAPACK fails give NaN. Eigenvalues are in `lax_spectra`.
+LAPACK fails give NaN. Eigenvalues are in `spectra.py`.
 """
 
 from __future__ import annotations

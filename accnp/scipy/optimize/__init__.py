@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.optimize`: minima of functions.
+"""`accnp.scipy.optimize`: minimization of functions.
 
 >>> import accnp as jax
 >>> found = jax.scipy.optimize.minimize(lambda x: x @ x, jax.numpy.ones(2), method="BFGS")

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.sparse`: solvers that only multiply by a matrix.
+"""`accnp.scipy.sparse`: iterative solvers of linear systems.
 
 >>> import accnp as jax
 >>> x, _ = jax.scipy.sparse.linalg.cg(lambda v: 2 * v, jax.numpy.ones(2))

@@ -1,8 +1,8 @@
-"""Functions whose code is an LLVM module of its own, which is linked to the kernels that call them:
-functions of users that only Numba can compile.
+"""Functions of users that only Numba can compile, as LLVM modules linked to the kernels that call
+them.
 
-`define_linked` adds one to the table of intrinsics. `LINKED` has the modules, by the symbols that
-they define: the lowering looks there for what a kernel calls.
+`define_linked` adds a function to the table of intrinsics. `linked_modules` returns the modules
+that define given symbols; the lowering calls it for the symbols that a kernel uses.
 """
 
 from __future__ import annotations
