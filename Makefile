@@ -1,10 +1,10 @@
-# Everything runs inside .venv; a stamp file per extra keeps a second run from installing again.
+# Everything runs inside .venv. A stamp file for each extra prevents repeated installations.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
-# The tests start some hundred processes: without files of bytecode each compiles all of accnp anew,
-# 1.2 instead of 0.15 s.
+# The tests start some hundred processes. Without bytecode files, each of them would compile all of
+# accnp, which takes 1.2 s instead of 0.15 s.
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
@@ -31,23 +31,25 @@ lint-changed: $(VENV)/.test
 check-tests: $(VENV)/.test
 	$(BIN)/python -m pytest -q $(CHECK_TESTS)
 
-# What has to pass, and what CI runs: all tests but those that are marked `full`. A test that takes ten
-# minutes hangs: it fails and shows where all threads are, and the others go on.
+# `make test` must pass, and CI runs it: all tests except those that are marked `full`. A test that
+# takes ten minutes is assumed to hang. It fails with the stacks of all threads, and the other tests
+# continue.
 PYTEST = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
 	-o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 test: lint
 	$(PYTEST) -m "not full"
 
-# All tests with both back ends, random programs, and random calls beside jax. After changes of the
-# compiler; takes hours.
+# All tests with both back ends, random programs, and random calls that are compared with JAX. It is
+# for changes of the compiler and takes hours.
 test-full: lint
 	ACCNP_FUZZ_SECONDS=15 $(PYTEST)
 	$(MAKE) --no-print-directory test-numba PART=0/1 CASE=
 	$(MAKE) --no-print-directory chance sweep SECONDS=600
 
-# On a machine with a GPU and CuPy, by its own Python: nothing is installed, and pytest needs none of
-# its plugins (whose options are among the usual addopts). Five steps, each within STEP seconds, in
-# the order in which they are wanted where time is short; what they print is also in files in OUT.
+# These targets are for a machine with a GPU and CuPy. They use its own Python, install nothing, and
+# need no pytest plugins (the usual addopts contain options of plugins). Each of the five steps
+# takes at most STEP seconds; the most important steps come first. Their output is also written to
+# files in OUT.
 STEP = 95
 OUT ?= gpu-out
 $(GPU_STEPS): SHELL := bash
@@ -68,8 +70,8 @@ gpu-chance:
 	$(GPU_RUN) -m tests.chance $$(($(STEP) - 20)) --processes 12 \
 		--against gpu,gpu-guards,gpu-lifetimes,gpu 2>&1 | tee $(OUT)/chance.txt
 
-# numba and llvmlite for such a machine (Python 3.12 on x86-64, no network), to be carried there in
-# WHEELS and put before its own packages:
+# Download numba and llvmlite to WHEELS for such a machine (Python 3.12 on x86-64, no network). Copy
+# the folder there, and put the packages before those of the machine:
 #   python3 -m pip install --no-index --no-deps --target /tmp/site gpu-wheels/*.whl
 #   export PYTHONPATH=/tmp/site
 WHEELS = gpu-wheels
@@ -79,13 +81,13 @@ gpu-wheels: | $(VENV)/bin/python
 		--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 -d $(WHEELS) \
 		$$($(BIN)/python -m pip list --format freeze | grep -E "^(numba|llvmlite)==")
 
-# Checks and tests: the simplest checks come first, then each file is a process of its own, as a
-# fault of a kernel ends all GPU work of its process. All run side by side (the longest file in ten
-# parts), for GPU_LIMIT seconds at most: eight minutes with the checks.
+# The simplest checks run first. Then each test file runs in its own process, because a fault in a
+# kernel ends all GPU work of its process. All files run concurrently (the longest one in ten
+# parts), for at most GPU_LIMIT seconds. Together with the checks, this takes at most eight minutes.
 CHECKS = $(PYTHON) tests/cuda/smoke.py $(SMOKE)
 GPU_LIMIT = 280
 GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
-# First what was written last, and has not run on hardware.
+# The newest tests, which have not run on hardware, come first.
 GPU_TESTS = cusolver_factorizations products_of_rows convolution_products user_device kernels_page \
 	programs gpu_arrays memory machine_code_loops products graph_capture scatter \
 	block_factorizations block_convolutions user_kernels float32_errors \
@@ -109,7 +111,8 @@ SECONDS = 60
 chance: $(VENV)/.test
 	$(BIN)/python -m tests.chance $(SECONDS) --processes $(JOBS)
 
-# Random calls of all public functions beside jax, with fresh seeds: make sweep SECONDS=3600.
+# Random calls of all public functions, compared with JAX, with fresh seeds: make sweep
+# SECONDS=3600.
 sweep: $(VENV)/.test
 	$(BIN)/python -m tests.sweep $(SECONDS)
 
@@ -123,10 +126,10 @@ NATIVE_TESTS = tests/_native tests/runtime tests/engine tests/test_counts.py tes
 test-fallback: $(VENV)/.test
 	ACCNP_NATIVE=0 $(PYTEST) -m "not full" $(NATIVE_TESTS)
 
-# Tests with all kernels compiled by Numba's public API, which takes several times as long. CI runs an
-# eighth of the test functions, with one in 32 of their cases, but at least one: the next commit
-# runs the next eighth, and after eight commits come other cases. make test-numba PART=3/8 CASE= runs
-# all cases of the fourth eighth.
+# The tests with all kernels compiled through Numba's public API, which takes several times as long.
+# CI runs an eighth of the test functions, with one in 32 of their cases, but at least one. The next
+# commit runs the next eighth, and after eight commits the cases change. `make test-numba PART=3/8
+# CASE=` runs all cases of the fourth eighth.
 NUMBA_TESTS = $(addprefix tests/,api compiler devtools engine experimental ir jax_compat lax nn numpy primitives \
 	random runtime scipy sharding transforms)
 PARTS = 8
@@ -137,8 +140,8 @@ test-numba: $(VENV)/.test
 	ACCNP_COMPILER=numba ACCNP_TEST_SHARE=$(PART) ACCNP_TEST_CASE=$(CASE) $(PYTEST) -m "not full" \
 		$(NUMBA_TESTS)
 
-# SciPy's own tests of its array API support, with accnp as the library; takes more than an hour. The
-# counts by file go to docs/libraries.md.
+# SciPy's own tests of its array API support, with accnp as the library. They take more than an
+# hour. The results per file are written to docs/libraries.md.
 test-scipy: $(VENV)/.test
 	$(BIN)/python tests/libraries/scipy_tests.py --jobs $(JOBS)
 	$(BIN)/python tests/libraries/scipy_tests.py --table
@@ -163,16 +166,17 @@ tiny: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.compare --json benchmarks/out/compare.json
 
-# The documentation site, in docs/_build/html. Warnings are errors, also for links within the site;
-# nothing is fetched. CI builds it without running the notebooks, which the tests run.
+# The documentation site, in docs/_build/html. Warnings are errors, also those about links within
+# the site. Nothing is downloaded. CI builds the site without running the notebooks, because the
+# tests run them.
 SPHINX = $(BIN)/python -m sphinx --keep-going -q
 NO_NOTEBOOKS = -D nb_execution_mode=off
-# Pages are read one after the other, since notebooks that run side by side disturb their timings.
+# Pages are read one after the other, because notebooks that run concurrently disturb their timings.
 DOCS =
 docs: $(VENV)/.docs
 	$(SPHINX) -W -b html $(DOCS) docs docs/_build/html
 
-# Ask for every external link: needs a network, and takes minutes.
+# Check all external links. This needs a network and takes minutes.
 linkcheck: $(VENV)/.docs
 	$(SPHINX) -b linkcheck $(NO_NOTEBOOKS) docs docs/_build/linkcheck
 
@@ -183,7 +187,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "accnp needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-# One pattern for .demo, .test, .bench and .docs: the extra has the stamp's name.
+# This pattern is for .demo, .test, .bench and .docs: each stamp has the name of its extra.
 $(VENV)/.%: pyproject.toml setup.py $(wildcard accnp/_native/*.[ch]) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
