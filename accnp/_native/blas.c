@@ -82,8 +82,8 @@ blas_alone(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyMethodDef blas_functions[] = {
     {"blas_alone", blas_alone, METH_VARARGS,
-     "Set the addresses of the functions that get and set OpenBLAS's number of threads (0 where\n"
-     "there are none). Return those of two functions without arguments: between the calls of both\n"
-     "it has one thread."},
+     "Set the addresses of the functions that get and set OpenBLAS's number of threads (0 if there\n"
+     "are none). Return the addresses of two functions without arguments, between whose calls\n"
+     "OpenBLAS uses one thread."},
     {NULL},
 };

@@ -124,14 +124,16 @@ record_dealloc(Record *self)
 }
 
 static PyMemberDef record_members[] = {
-    {"keeps", T_OBJECT, offsetof(Record, keeps), READONLY, "What lives as long as the record."},
-    {"used", T_LONGLONG, offsetof(Record, used), READONLY, "When it last made a call; see next_use."},
+    {"keeps", T_OBJECT, offsetof(Record, keeps), READONLY,
+     "An object that lives as long as the record."},
+    {"used", T_LONGLONG, offsetof(Record, used), READONLY,
+     "The number of the latest call, see next_use."},
     {NULL},
 };
 static PyType_Slot record_slots[] = {
     {Py_tp_doc,
-     "Record(words, objects, keeps)\n--\n\nWhat calls of one signature, or graphs of one "
-     "structure, do."},
+     "Record(words, objects, keeps)\n--\n\nA description of the calls of one signature, or of the "
+     "graphs of one structure."},
     {Py_tp_new, record_new},
     {Py_tp_dealloc, record_dealloc},
     {Py_tp_traverse, record_traverse},
@@ -949,7 +951,7 @@ caller_set_records(Caller *self, PyObject *given, void *Py_UNUSED(closure))
 
 static PyGetSetDef caller_getset[] = {
     {"_records", (getter)caller_get_records, (setter)caller_set_records,
-     "Signatures that were seen before.", NULL},
+     "Records of earlier calls.", NULL},
     {NULL},
 };
 static PyMemberDef caller_members[] = {
@@ -957,7 +959,7 @@ static PyMemberDef caller_members[] = {
     {NULL},
 };
 static PyType_Slot caller_slots[] = {
-    {Py_tp_doc, "Calls by records where one fits, and its method `_call_uncached` where none does."},
+    {Py_tp_doc, "Calls by the first record that matches, or else by `_call_uncached`."},
     {Py_tp_new, caller_new},
     {Py_tp_dealloc, caller_dealloc},
     {Py_tp_traverse, caller_traverse},

@@ -71,6 +71,6 @@ register_code(PyObject *Py_UNUSED(module), PyObject *given)
 
 PyMethodDef debugger_functions[] = {
     {"register_code", register_code, METH_O,
-     "Make an object file in memory, which is copied, known to gdb."},
+     "Register a copy of an object file in memory with gdb."},
     {NULL},
 };

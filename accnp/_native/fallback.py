@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ReferenceType
 
-if TYPE_CHECKING:  # what the package installs here
+if TYPE_CHECKING:  # types that the package installs here
     from queue import SimpleQueue
 
     from accnp.array_type import Array
@@ -41,34 +41,35 @@ __all__ = [
     "stop_thread", "unflatten_tree", "walker", "wrap",
 ]  # fmt: skip
 
-# How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
-# with those of them that are awake. As in `native.h`.
+# How a table of kernels is run, as in `native.h`: with the interpreter lock held, with the lock
+# released, with the lock released and helpers, or only with helpers that are awake.
 KEEP_GIL, RELEASE_GIL, WITH_HELPERS, WITH_AWAKE_HELPERS = range(4)
 # Kinds of the arguments and results of a record, as in `records.h`; see `calls.c`.
 ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT, BUFFER = range(10)
 
 # --- memory ---
 
-SMALL = 4096  # up to here blocks are pieces of slabs, which are never given back
-MOST = 1 << 62
+SMALL = 4096  # blocks of at most this many bytes are parts of slabs, which are never freed
+MOST = 1 << 62  # the largest request that has a size class
 
 
 class Blocks:
-    """Free blocks of one size."""
+    """The free blocks of one size class."""
 
     __slots__ = ("_items", "pool", "size", "used")
 
     def __init__(self, pool: Pool, size: int) -> None:
         self.pool, self.size = pool, size
-        self.used = 0  # when a block of this size was last freed, in uses of the pool
+        self.used = 0  # the pool's clock `uses` when a block of this size was last freed
         self._items: deque[tuple[int, object]] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
 
     def make_room(self) -> bool:
-        """Make room for one more block by returning blocks of the size that was not used for the
-        longest time to the system; return whether there is any."""
+        """Make room for one more free block in the limit of the pool, and return whether there is
+        any. Blocks are returned to the system, first those of the size class whose last block was
+        freed the longest time ago."""
         pool = self.pool
         self.used = next(pool.uses)
         if self.size <= SMALL:
@@ -78,40 +79,40 @@ class Blocks:
             if not others or self.size > pool.limit:
                 return False
             oldest = min(others, key=operator.attrgetter("used"))
-            with contextlib.suppress(IndexError):  # another thread was faster
+            with contextlib.suppress(IndexError):  # another thread may have taken the block
                 oldest._items.pop()
                 pool._dropped.append(oldest.size)
         return True
 
     def fill(self, begin: int, end: int) -> None:
-        """Add the pieces of a slab between two addresses."""
+        """Divide the memory between two addresses, part of a slab, into free blocks."""
         pieces = range(begin, end - self.size + 1, self.size)
         self._items.extend(zip(pieces, itertools.repeat(None)))
 
     def clear(self) -> int:
-        """Let all blocks go; returns their bytes."""
+        """Release all free blocks, and return how many bytes they have."""
         freed = 0
         while True:
             try:
                 self._items.pop()
-            except IndexError:  # the last one, or another thread was faster
+            except IndexError:  # no block is left
                 return freed
             freed += self.size
 
 
 class Pool:
-    """Free blocks of all sizes; subclasses make new blocks by `_allocate`."""
+    """The free blocks of all size classes. Subclasses allocate new blocks in `_allocate`."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        # `next` is atomic, so that no lock is needed where buffers are dropped.
+        # `next` is atomic, so that the deallocation of buffers needs no lock.
         self._reuses, self._reads = itertools.count(), 0
         self._dropped: deque[int] = deque()
         self._dropped_before = 0
-        self.uses = itertools.count(1)  # of free blocks
+        self.uses = itertools.count(1)  # a clock that advances when a block is freed
         self._sizes: dict[int, Blocks] = {}
-        # Bytes of blocks in use, and the most since `peak` was set. Threads that make and drop
-        # buffers at the same time may make them a little wrong: nothing depends on them.
+        # Bytes of blocks in use, and their maximum since `peak` was set. They are not exact if
+        # several threads create and release buffers at the same time; nothing depends on them.
         self.live = self.peak = 0
 
     @property
@@ -121,19 +122,19 @@ class Pool:
 
     @property
     def reuses(self) -> int:
-        """Blocks that were used again."""
+        """The number of requests that got a free block."""
         self._reads += 1  # each read advances the counter
         return next(self._reuses) - self._reads + 1
 
     @property
     def dropped(self) -> int:
-        """Bytes given back to the system."""
+        """Bytes returned to the system."""
         while self._dropped:
             self._dropped_before += self._dropped.popleft()
         return self._dropped_before
 
     def blocks(self, nbytes: int) -> Blocks:
-        """The free blocks for a request of this many bytes."""
+        """Return the list of free blocks for a request of this many bytes."""
         size = _size_class(nbytes)
         if size > MOST:
             raise MemoryError(f"blocks: no block has {nbytes} bytes")
@@ -141,7 +142,7 @@ class Pool:
         return self._sizes.setdefault(size, Blocks(self, size)) if cached is None else cached
 
     def empty(self, nbytes: int) -> Buffer:
-        """A buffer of this many bytes, with unspecified contents."""
+        """Return a buffer of this many bytes, with unspecified contents."""
         if nbytes < 0:
             raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
         blocks = self._sizes.get(_size_class(nbytes))
@@ -155,7 +156,7 @@ class Pool:
         return _State.buffer(ptr, nbytes, memory, blocks)
 
     def sizes(self) -> list[Blocks]:
-        """The lists of free blocks, by size."""
+        """Return the lists of free blocks, one for each size class."""
         return [b for _, b in sorted(self._sizes.copy().items())]
 
     def _allocate(self, blocks: Blocks | None, nbytes: int) -> Buffer:
@@ -163,7 +164,7 @@ class Pool:
 
 
 def _size_class(nbytes: int) -> int:
-    """The block size for a request: a power of two, or 1.25, 1.5, 1.75 times one."""
+    """Return the block size for a request: a power of two, or 1.25, 1.5 or 1.75 times one."""
     if nbytes <= 64:
         return 64
     if nbytes <= SMALL:
@@ -173,7 +174,7 @@ def _size_class(nbytes: int) -> int:
 
 
 class BufferBase:
-    """Memory of a known size, which goes back to its pool."""
+    """Memory of a known size. Deallocating it returns its block to the pool."""
 
     __slots__ = ("__weakref__", "_blocks", "memory", "nbytes", "ptr")
 
@@ -193,14 +194,14 @@ class BufferBase:
 
     @property
     def size_class(self) -> int:
-        """Bytes of its block; 0: not of the pool."""
+        """Bytes of the block; 0 if the memory does not belong to a pool."""
         return 0 if self._blocks is None else self._blocks.size
 
     def __del__(self) -> None:
-        # May run in any thread and under any lock: only atomic operations, no lock of ours.
+        # This may run in any thread and while any lock is held, so it uses only atomic operations.
         try:
             blocks = self._blocks
-        except AttributeError:  # an exception came between the making of the object and __init__
+        except AttributeError:  # an exception prevented `__init__`
             return
         if blocks is not None:
             blocks.pool.live -= blocks.size
@@ -213,11 +214,11 @@ class BufferBase:
 # --- nodes and arrays ---
 
 
-Site = tuple[CodeType, int]  # a user line: code and instruction
+Site = tuple[CodeType, int]  # a line of the user's code: code object and instruction offset
 
 
 class _State:
-    """What the package's classes and functions are, as it installed them."""
+    """The classes and functions that the package has installed, and other global state."""
 
     buffer: ClassVar[type[Buffer]]
     array: ClassVar[type[Array]]
@@ -231,17 +232,17 @@ class _State:
     limit: ClassVar[int] = sys.maxsize
     observed: ClassVar[bool] = False
     launches: ClassVar[itertools.count[int]] = itertools.count()
-    to_stop: ClassVar[int] = 0  # the identifier of a thread whose launch is to be stopped
-    reads: ClassVar[int] = 0  # of `launches`, each of which advances the counter
+    to_stop: ClassVar[int] = 0  # the identifier of the thread whose launch must be stopped; 0: none
+    reads: ClassVar[int] = 0  # how often `launches` was read, which advances that counter
 
 
 def install_buffers(kind: type[Buffer]) -> None:
-    """Set the class that buffers are made of."""
+    """Set the class of new buffers."""
     _State.buffer = kind
 
 
 def install_arrays(kind: type[Array]) -> None:
-    """Set the class that arrays are made of."""
+    """Set the class of new arrays."""
     _State.array = kind
 
 
@@ -256,19 +257,21 @@ def install_recording(
     find_site: Callable[[FrameType], Site | None],
     get_frame: Callable[[int], FrameType],
 ) -> None:
-    """Set what recording needs: the operation and the parameters of leaves, the list of open
-    traces, the function for traced operands, who is told of long chains, packages by name and
-    whether they are accnp's, what finds the user's line from a frame, `sys._getframe`."""
+    """Set the objects that recording needs: the op and the parameters of leaves, the list of open
+    traces, the general function that records an operation, the function to call for long chains, a
+    dictionary that tells which packages belong to accnp, the function that finds the user's line
+    from a frame, and `sys._getframe`."""
     _State.const, _State.params, _State.tracing, _State.record = const, params, tracing, record
     _State.on_deep, _State.own_packages, _State.find_site = on_deep, own_packages, find_site
 
 
 class Form:
-    """What is remembered of an operation on operands of certain types: one for each combination of
-    op, types of the operands and parameters, so that it stands for them in keys.
+    """The facts about an operation on operands of certain types that recording it again needs.
 
-    `wide` if an operand has 64 bits: arrays outlive the switch of those types, and functions may
-    narrow them then, so who remembers such a form asks the switch before using it.
+    There is one form for each combination of op, parameters and types of operands, so that cache
+    keys contain the form instead of these. `wide` tells whether an operand has 64 bits. Such arrays
+    may still exist when 64-bit types have been disabled, and functions may then narrow them. A
+    cache of such forms must therefore check the option before it uses one.
     """
 
     __slots__ = ("aval", "op", "updated_operand", "wide")
@@ -281,8 +284,9 @@ class Form:
 class Node:
     """One recorded operation, or a leaf.
 
-    Immutable but for `value`, and `inputs`, which are dropped once computed. Operations whose type
-    depends on nothing but their parameters and the types of the operands have a `form`.
+    A node is immutable, except that `value` is set and `inputs` is cleared when the node is
+    computed. An operation has a `form` if its type depends only on its parameters and on the types
+    of its operands.
     """
 
     __slots__ = (
@@ -329,14 +333,14 @@ class ArrayBase:
 
 
 def wrap(node: Node) -> Array:
-    """Return an array of a node."""
+    """Return a new array that refers to a node."""
     array = _State.array.__new__(_State.array)
     array._node = node
     return array
 
 
 def operate(form: Form, operands: tuple[Node, ...], params: dict[str, Any] | None = None) -> Array:
-    """Return an array of a new pending operation: its form, operands, and parameters if any."""
+    """Record an operation whose form is known, and return an array of the new pending node."""
     params = _State.params if params is None else params
     depth = 0
     for x in operands:
@@ -346,7 +350,7 @@ def operate(form: Form, operands: tuple[Node, ...], params: dict[str, Any] | Non
             depth = x.depth
     if _State.tracing or _State.observed:
         return wrap(_State.record(form.op, operands, params))
-    frame = sys._getframe(2)  # of the user, but for functions that are made of such operations
+    frame = sys._getframe(2)  # the user's frame, unless the caller is a composed function of accnp
     own = _State.own_packages.get(frame.f_globals.get("__package__"), True)
     site = _State.find_site(frame) if own else (frame.f_code, frame.f_lasti)
     depth += 1
@@ -357,36 +361,37 @@ def operate(form: Form, operands: tuple[Node, ...], params: dict[str, Any] | Non
 
 
 def set_pending_limit(limit: int) -> None:
-    """Set how many pending operations a chain may have before `on_deep` is told."""
+    """Set how long a chain of pending operations may be before `on_deep` is called."""
     _State.limit = limit
 
 
 def observe_recording(on: bool) -> None:
-    """Set whether all operations are recorded by the function for traced operands."""
+    """Set whether the general function records all operations."""
     _State.observed = on
 
 
-# --- calls and graphs that were seen before ---
+# --- dispatch of repeated calls and graphs ---
 
 
 class Record:
-    """What calls of one signature do, see `calls.c`; of graphs, the extension alone has records."""
+    """A description of the calls of one signature (`calls.c`). Only the extension has records of
+    graphs."""
 
     def __init__(
         self, words: Sequence[int], objects: tuple[Any, ...], keeps: Sequence[Any]
     ) -> None:
         self.keeps = keeps
-        self.used = 0  # when it last made a call, see `next_use`
+        self.used = 0  # the number from `next_use` at the latest call
         self._words, self._objects = words, objects
 
     @functools.cached_property
     def call(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-        """A function of the arguments of a call, which returns the result; `MISS` where they are
-        not as the record says."""
+        """A function of the arguments of a call. It returns the result, or `MISS` if the arguments
+        do not match the record."""
         return _Writer(self._words, self._objects).function()
 
 
-next_use = itertools.count(1).__next__  # numbers that order uses of different things
+next_use = itertools.count(1).__next__  # returns increasing numbers, to compare the times of uses
 MISS = object()
 _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
@@ -395,12 +400,12 @@ def _equals(x: Any, expected: Any, hashed: int) -> bool:
     """Return whether two values of one class are equal as keys of a dictionary."""
     try:
         return hash(x) == hashed and (expected is x or bool(expected == x))
-    except TypeError:  # the general way says what is wrong
+    except TypeError:  # the general path raises a better message
         return False
 
 
 def _flatten_pair(flatten: Callable[[Any], Any], x: Any) -> tuple[Any, Any] | None:
-    """What a function that flattens returns; None for anything but a pair."""
+    """Return the pair that a flatten function returns, or None if it returns anything else."""
     pair = flatten(x)
     return pair if type(pair) is tuple and len(pair) == 2 else None
 
@@ -425,14 +430,14 @@ def _convert_or_none(convert: Callable[[Any], Any], x: Any) -> Any:
 
 
 class _Writer:
-    """Writes a record of calls as a Python function."""
+    """Writes a Python function that does what a record of calls describes."""
 
     def __init__(self, words: Sequence[int], objects: tuple[Any, ...]) -> None:
         self.words = iter(words)
         self.lines: list[str] = []
-        self.leaves: list[str] = []  # nodes, and Python numbers
-        self.kinds: list[str] = []  # of numbers as kernels read them; empty for nodes
-        self.buffers: list[str] = []  # of the leaves, and those that are made
+        self.leaves: list[str] = []  # names of nodes and Python numbers
+        self.kinds: list[str] = []  # the types in which kernels read numbers; empty for nodes
+        self.buffers: list[str] = []  # names of the buffers of leaves, and of new buffers
         self.count = 0
         self.scope: dict[str, Any] = {f"o{i}": x for i, x in enumerate(objects)}
         self.scope |= {
@@ -444,7 +449,7 @@ class _Writer:
         }  # fmt: skip
 
     def function(self) -> Callable[..., Any]:
-        """The function of `args` and `kwargs`."""
+        """Return the function, which takes `args` and `kwargs`."""
         head = [next(self.words) for _ in range(17)]
         positional, by_name, closed, leaves, conditions, names = head[:6]
         table, finish = head[13], head[16]
@@ -476,7 +481,7 @@ class _Writer:
         return self.scope["call"]
 
     def table(self, head: Sequence[int], last: str) -> None:
-        """The lines that run the table, or `last` if it cannot be used."""
+        """Write the lines that run the table, or return `last` if it cannot be used."""
         empties, names, fixed, fresh, _, mode, build, table, pool, helpers = head[6:16]
         unusual = [self.object() for _ in range(empties)]
         unusual += [self.differs() for _ in range(names)]
@@ -484,7 +489,7 @@ class _Writer:
         for leaf, kind in zip(self.leaves, self.kinds, strict=True):
             if kind:
                 self.buffers.append("")
-                # The last name in the call: the number lives as long as it runs.
+                # The name keeps the number alive until the call returns.
                 addresses.append(f"address({self.name(f'{kind}({leaf})')})")
                 continue
             self.buffers.append(self.name(f"{leaf}.value"))
@@ -503,7 +508,7 @@ class _Writer:
         self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
 
     def differs(self) -> str:
-        """Return whether a name in a dictionary does not stand for an object."""
+        """Return the expression for whether a dictionary maps a name to another object."""
         where, name, expected = self.object(), self.object(), self.object()
         return f"{where}.get({name}) is not {expected}"
 
@@ -511,24 +516,24 @@ class _Writer:
         self.lines += [f"if {condition}:", "    return MISS"]
 
     def name(self, value: str) -> str:
-        """A new name for a value."""
+        """Assign a value to a new name, and return the name."""
         self.count += 1
         self.lines.append(f"x{self.count} = {value}")
         return f"x{self.count}"
 
     def object(self) -> str:
-        """The object that the next word refers to."""
+        """Return the name of the object to which the next word refers."""
         return f"o{next(self.words)}"
 
     def node(self, node: str) -> None:
-        """A leaf that must not be traced."""
+        """Add a node to the leaves; the call misses if the node is traced."""
         trace = f"{node}.trace"
         self.miss(f"{trace} is not None and ({trace}.active or {trace}.dead)")
         self.leaves.append(node)
         self.kinds.append("")
 
     def argument(self, expression: str) -> None:
-        """What an argument, or an item of one, must be."""
+        """Write the lines that match an argument, or an item of one, with its description."""
         kind = next(self.words)
         x = self.name(expression)
         if kind == ARRAY:
@@ -576,7 +581,8 @@ class _Writer:
         else:
             class_, count = self.object(), next(self.words)
             self.miss(f"type({x}) is not {class_}")
-            # Those of a namedtuple, whatever its length means; a list may change meanwhile.
+            # A namedtuple may override `__len__`, so its own items are taken. A list may change
+            # meanwhile.
             items = self.name(
                 f"tuple.__getitem__({x}, slice(None))" if kind == TUPLE else f"(*{x},)"
             )
@@ -587,12 +593,12 @@ class _Writer:
                     self.miss(f"len({x}) != {count}")
 
     def unequal(self, x: str) -> str:
-        """Return whether a value has another class or is not equal to that of the record."""
+        """Return the expression for whether a value has another class or value than the record."""
         class_, expected, hashed = self.object(), self.object(), next(self.words)
         return f"type({x}) is not {class_} or not equals({x}, {expected}, {hashed})"
 
     def result(self) -> str:
-        """What the result is, as an expression."""
+        """Return the expression of the result."""
         kind = next(self.words)
         if kind == ARRAY:
             buffer = self.buffers[next(self.words)]
@@ -613,7 +619,7 @@ class _Writer:
 
 
 class Caller:
-    """Calls by records where one fits, and its method `_call_uncached` where none does."""
+    """Calls by the first record that matches the arguments, or else by `_call_uncached`."""
 
     __slots__ = ("_records",)
     _records: tuple[Record, ...]
@@ -636,8 +642,8 @@ class Caller:
 
 
 def dispatch_pending(records: tuple[Record, ...], node: Node) -> bool:
-    """Compute a pending node by one of some records; returns whether one fits: of a record without
-    words, `keeps` ends with what computes a node of one operation."""
+    """Compute a pending node with the first record that matches, and return whether there is one.
+    The last item of `keeps` of such a record is a function that computes the node if it matches."""
     return any(record.keeps[-1](node) for record in records)
 
 
@@ -671,7 +677,7 @@ def launch_held(entry: int, n: int, chunk: int, *arguments: int) -> None:
 
 
 def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
-    """Run a kernel with the interpreter lock free."""
+    """Run a kernel with the interpreter lock released."""
     entry, arguments = _without_nontemporal(entry, arguments)
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
@@ -682,7 +688,7 @@ def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
 def _run_alone(entry: Callable[..., None], argv: Any, n: int, chunk: int) -> None:
     """Run 0..n on this thread in chunks, between which the interpreter calls signal handlers."""
     if n <= chunk:
-        entry(argv, None, n, 0)  # without a counter: from 0 to n
+        entry(argv, None, n, 0)  # without a counter, it runs 0..n
         _raise_pending_error()
         return
     for first in range(0, n, chunk):
@@ -705,8 +711,8 @@ def launch_parallel(
 
 
 def _without_nontemporal(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """A kernel and its arguments without the entries for non-temporal stores. A Python function
-    around it would lose exceptions of signal handlers."""
+    """Return the entry of a kernel and its arguments without the wrappers for non-temporal stores.
+    Wrappers in Python would lose exceptions of signal handlers."""
     for word in arguments:
         if not -(1 << 63) <= operator.index(word) < 1 << 63:
             raise OverflowError(f"launch: an argument has 64 bits at most; got {word}")
@@ -733,21 +739,21 @@ class _Step:
         self.entry, first = _without_nontemporal(entry, words[1::2])
         count = len(first)
         places = [*zip(words[::2][-count or len(words) :], first, strict=True)]
-        # What is always the same comes last, and stands in the blocks of arguments.
+        # Arguments that are the same in each call come last, and stay in the blocks of arguments.
         changing = max([i + 1 for i, (which, _) in enumerate(places) if which], default=0)
         self._count, self._first = count, [more for _, more in places]
         self._places = places[:changing]
         self._pack = struct.Struct(f"{changing}q").pack_into
-        # Blocks that no thread uses just now.
+        # Blocks of arguments that no thread uses at the moment.
         self._spare: list[ctypes.Array[ctypes.c_int64]] = []
 
     @property
     def simple(self) -> bool:
-        """Whether what changes are addresses of buffers."""
+        """Whether only addresses of buffers change between calls."""
         return all([which > 1 and not more for which, more in self._places])
 
     def runs(self, make_function: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
-        """A function of these addresses that does the step on this thread."""
+        """Return a function of these addresses that runs the step on this thread."""
         entry, n, chunk = make_function(self.entry), self.n, self.chunk
         pack, spare, new = self._pack, self._spare, self.new
         pick = [which - 2 for which, _ in self._places]
@@ -768,11 +774,11 @@ class _Step:
         return run
 
     def new(self) -> ctypes.Array[ctypes.c_int64]:
-        """A block of arguments."""
+        """Return a new block of arguments."""
         return _Words(self._count)(*self._first)
 
     def run(self, base: Sequence[int], entry: Callable[..., None]) -> None:
-        """Do the step on this thread, with these bases."""
+        """Run the step on this thread, with these bases."""
         try:
             argv = self._spare.pop()
         except IndexError:
@@ -782,14 +788,14 @@ class _Step:
         self._spare.append(argv)
 
     def run_together(self, base: Sequence[int], pool: int, helpers: int) -> None:
-        """Do the step on several threads."""
+        """Run the step on several threads."""
         argv = self.new()
         self._pack(argv, 0, *[base[which] + more for which, more in self._places])
         _run_parallel(self.entry, ctypes.addressof(argv), self.n, self.chunk, pool, helpers)
 
 
 def _steps(table: int) -> list[_Step]:
-    """The steps of a table; those of groups one by one."""
+    """Return the steps of a table, with groups replaced by their steps."""
     steps: list[_Step] = []
     at = table + 24
     for _ in range(_read(table + 8, 1)[0]):
@@ -803,8 +809,8 @@ def _steps(table: int) -> list[_Step]:
 
 
 def walker(mode: int, table: int) -> Callable[..., None]:
-    """Return what runs a table in a mode: a function of the addresses of buffers; after a pool and
-    the number of its helpers, where these are wanted."""
+    """Return a function of the addresses of buffers that runs a table in a mode. If the mode uses
+    helpers, its first arguments are the thread pool and the number of helpers."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
     launch = _without_gil if mode != KEEP_GIL else _with_gil
 
@@ -831,13 +837,13 @@ def walker(mode: int, table: int) -> Callable[..., None]:
 
 # --- threads in kernels ---
 
-PIECE = 256  # chunks of some 20 us or more
+PIECE = 256  # chunks, which take about 20 us or more, between calls of signal handlers
 _thread_pools: dict[int, ThreadPool] = {}
 _numbers = itertools.count(1)
 
 
 class _Job:
-    """A launch of first..n that threads take chunks of from one counter."""
+    """A launch of first..n, from which threads take chunks by a shared counter."""
 
     def __init__(self, entry: int, argv: int, first: int, n: int, chunk: int) -> None:
         self._run = functools.partial(
@@ -852,7 +858,7 @@ class _Job:
         self.frame: FrameType | None = None
 
     def help(self) -> None:
-        """Work along until all is taken; not in a launch that has ended."""
+        """Run chunks until none is left, unless the launch has ended."""
         with self._lock:
             if self._closed:
                 return
@@ -866,18 +872,19 @@ class _Job:
                 self._done.release()
 
     def stop(self) -> None:
-        """Leave nothing to take, and end native loops of the threads inside."""
+        """Discard the remaining chunks, and end native loops of the threads that take part."""
         self._counter[0], self.stopped = self._end, 1
 
     def finish(self) -> None:
-        """Work along, and wait for those inside; to be called again if an exception ends it."""
+        """Run chunks, and wait for the helpers that take part. If an exception ends this function,
+        it must be called again."""
         self._run()
         if _launch_state.step():
             self.stop()
         with self._lock:
             self._closed = True
         while self._inside:
-            self._done.acquire()  # the last one inside releases it
+            self._done.acquire()  # the last helper releases it
 
 
 class ThreadPool:
@@ -886,10 +893,10 @@ class ThreadPool:
     def __init__(self) -> None:
         self.address = next(_numbers)
         self.helpers = self.spins = 0
-        self.loop_launches = (0, 0)  # launches of native loops: alone, shared; not counted here
+        self.loop_launches = (0, 0)  # only the extension counts launches of native loops
         self._busy = 0
         self._lock = allocate_lock()
-        self._jobs: SimpleQueue[_Job] | None = None  # a queue, once there are helpers
+        self._jobs: SimpleQueue[_Job] | None = None  # created with the first helper
         _thread_pools[self.address] = self
 
     @property
@@ -931,8 +938,8 @@ class ThreadPool:
             self._run_job(_Job(entry, argv, first, min(n, first + PIECE * chunk), chunk), helpers)
 
     def _run_job(self, job: _Job, helpers: int) -> None:
-        # Buffers live in the frames of the callers. An exception of a signal handler may end these
-        # while helpers work: the frames stay until the helpers are done.
+        # The frames of the callers keep the buffers alive. An exception of a signal handler may end
+        # these frames while helpers still work, so the job holds them until the helpers have ended.
         job.frame = sys._getframe()
         error: BaseException | None = None
         if self._jobs is not None:
@@ -961,16 +968,19 @@ def _run_parallel(entry: int, argv: int, n: int, chunk: int, pool: int, helpers:
         _run_alone(_without_gil(entry), argv, n, chunk)
 
 
-# --- built-in entries, in place of kernels; see `launch.c` and `stores.c` ---
+# --- entries of steps that are not kernels, see `launch.c` and `stores.c` ---
 
 
 class _LaunchState(_local):
-    """The state of a thread's launch: an error, raised when the kernel that called a Python
-    function has returned, and the launch that the thread takes part in as a helper.
+    """The state of a thread's launch.
 
-    `step` is called by kernels, and returns whether they are to end. The interpreter may call a
-    signal handler as soon as it begins to run Python code. An exception that is raised before a
-    function has entered its `try` block would be lost; the generator is in that block already.
+    `error` is the error of a Python function that a kernel called; it is raised when the kernel has
+    returned. `job` is the launch in which the thread takes part as a helper.
+
+    Kernels call `step`, which returns whether they must end. The interpreter may call a signal
+    handler as soon as it begins to run Python code. If the handler raised an exception before a
+    function has entered its `try` block, the exception would be lost. `step` therefore resumes a
+    generator that is already inside of its `try` block.
     """
 
     error: BaseException | None = None
@@ -1004,8 +1014,8 @@ _launch_state = _LaunchState()
 
 
 def stop_thread(identifier: int) -> None:
-    """Stop the kernels that a thread has launched; it raises RuntimeError. With 0, withdraw
-    this."""
+    """Stop the kernels that a thread has launched, which then raises RuntimeError. The identifier
+    0 withdraws an earlier request."""
     _State.to_stop = identifier
 
 
@@ -1063,56 +1073,56 @@ MESSAGE = 0
 
 
 def install_mpi(addresses: tuple[int, ...], byte: int, helper: Callable[..., None]) -> None:
-    """Set the functions of MPI that loops call: the extension alone has such loops."""
+    """Set the functions of MPI that loops call. Only the extension has such loops."""
 
 
 def compare_messages(value: bool) -> None:
-    """Set whether Python compares each message first: the extension alone sends them itself."""
+    """Set whether the helper checks each message first. Only the extension sends messages."""
 
 
 def new_message(kind: int, number: int) -> int:
-    """Return the address of a message of loops: the extension alone has them."""
+    """Return the address of a message of loops. Only the extension has such messages."""
     raise NotImplementedError("new_message: the C extension is needed; got the fallback")
 
 
 def set_message(
     address: int, ready: bool, comm: int, size: int, source: int, target: int, tag: int
 ) -> None:
-    """Set what a message needs: the extension alone has them."""
+    """Set the properties of a message of loops. Only the extension has such messages."""
 
 
 def messages_sent() -> int:
-    """Return how many messages loops have sent: none."""
+    """Return how many messages loops have sent, which is 0 without the extension."""
     return 0
 
 
 def register_code(file: bytes) -> None:
-    """Make an object file in memory known to gdb: the extension alone can."""
+    """Register an object file in memory with gdb. Only the extension does this."""
 
 
 def flush_instructions(address: int, size: int) -> None:
-    """Let all processors execute what was written: the extension alone can, and on x86 nothing is
-    to be done."""
+    """Flush the instruction cache for new machine code. Only the extension does this; x86
+    processors do not need it."""
 
 
-_nothing = 0  # the address of a function that does nothing, once there is one
+_nothing = 0  # the address of a function that does nothing; 0 until it is first needed
 
 
 def blas_alone(get: int, set: int) -> tuple[int, int]:
-    """Return the addresses of two functions, between the calls of which OpenBLAS would have one
-    thread: the extension alone does that."""
+    """Return the addresses of two functions between whose calls OpenBLAS uses one thread. Here the
+    functions do nothing; only the extension does this."""
     global _nothing
     _nothing = _nothing or _address(ctypes.CFUNCTYPE(None), lambda: None)
     return _nothing, _nothing
 
 
-# --- looking through many objects ---
+# --- selection of objects by type ---
 
 
 def select(objects: list[object], is_wanted: Callable[[type], bool]) -> list[object]:
-    """Return the objects of a list whose type is wanted, without weak references that have no
-    callback; the function that says so is asked once for each type."""
-    kinds = {id(kind): kind for kind in map(type, objects)}  # a type need not have a hash
+    """Return the objects of a list whose type is wanted. `is_wanted` is called once for each type.
+    Weak references without a callback are left out."""
+    kinds = {id(kind): kind for kind in map(type, objects)}  # a type may not be hashable
     kind_ids = {k for k, kind in kinds.items() if is_wanted(kind)}
     return [
         x for x in objects
@@ -1133,8 +1143,8 @@ _OWN = frozenset(
 
 
 class Ufunc:
-    # A function whose properties nin, nout, nargs and identity are read-only. `help` reads the
-    # docstring of the function by `object.__getattribute__`.
+    # A callable that forwards attributes to a Python function; nin, nout, nargs and identity
+    # cannot be set. `help` reads `__doc__` with `object.__getattribute__`.
     __slots__ = ("__func__", "__weakref__")
     __doc__ = property(lambda self: self.__func__.__doc__)  # type: ignore[assignment]
 
@@ -1185,8 +1195,9 @@ def install_pytrees(
     none: object,
     one_level: _OneLevel,
 ) -> None:
-    """Set what pytrees are made of: the rules of registered classes, those of leaves that contain
-    arrays, classes of other leaves, the node of None, and the function for one level."""
+    """Set the objects that pytrees need: the flatten and unflatten functions of registered classes,
+    those of leaf classes that contain arrays, other leaf classes, the node of None, and the
+    function that flattens one level."""
     global _nodes, _inner, _leaf_types, _none, _one_level
     _nodes, _inner, _leaf_types, _none, _one_level = nodes, inner, leaf_types, none, one_level
 
@@ -1214,7 +1225,7 @@ def _take(tree: Any, add: Callable[[Any], None], inner: dict[type, Any]) -> Any:
         try:
             data = tuple(sorted(tree))
         except TypeError:
-            _one_level(tree)  # raises the error with an explanation
+            _one_level(tree)  # raises an error that describes the fault
             raise
         values: Any = [*map(tree.__getitem__, data)]
     else:
@@ -1257,8 +1268,8 @@ def _take_until(
 def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
     """Return the pytree of a structure with the given leaves."""
     rest = iter(leaves)
-    # Values made so far, and nodes with whether their children are made: a structure may be deeper
-    # than the recursion limit.
+    # The stacks contain the values that were built so far, and nodes with whether their children
+    # were built. There is no recursion, because a structure may be deeper than its limit.
     values: list[Any] = []
     stack: list[tuple[Any, bool]] = [(node, False)]
     while stack:
@@ -1279,7 +1290,7 @@ def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
 
 
 def _build_node(node: Any, values: list[Any]) -> Any:
-    """Build the value of a node from those of its children."""
+    """Build the value of a node from the values of its children."""
     kind, data, _ = node
     if kind is tuple:
         return tuple(values)
@@ -1296,7 +1307,7 @@ def _build_node(node: Any, values: list[Any]) -> Any:
 
 
 def flatten_up_to(node: Any, tree: Any, leaves: list[Any]) -> bool:
-    """Add the subtrees at the leaves of a structure to a list; return whether it fits."""
+    """Add the subtrees at the leaves of a structure to a list; return whether the tree fits."""
     stack = [(node, tree)]
     while stack:
         node, tree = stack.pop()

@@ -121,9 +121,10 @@ static PyMemberDef node_members[] = {
     {"aval", T_OBJECT_EX, offsetof(Node, aval), 0, "Type, or a tuple of types."},
     {"value", T_OBJECT_EX, offsetof(Node, value), 0, "Buffer, task or None."},
     {"trace", T_OBJECT_EX, offsetof(Node, trace), 0, "Trace that it belongs to, or None."},
-    {"depth", T_PYSSIZET, offsetof(Node, depth), 0, "Pending operations below it."},
-    {"site", T_OBJECT_EX, offsetof(Node, site), 0, "Where the user recorded it."},
-    {"form", T_OBJECT_EX, offsetof(Node, form), 0, "What is remembered of such operations."},
+    {"depth", T_PYSSIZET, offsetof(Node, depth), 0,
+     "Length of the longest chain of pending operations that ends in it."},
+    {"site", T_OBJECT_EX, offsetof(Node, site), 0, "Place in the user's code that recorded it."},
+    {"form", T_OBJECT_EX, offsetof(Node, form), 0, "Facts about operations of this kind, or None."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY},
     {NULL},
 };
@@ -193,7 +194,7 @@ form_dealloc(Form *self)
 static PyMemberDef form_members[] = {
     {"op", T_OBJECT, offsetof(Form, op), READONLY, "Operation."},
     {"updated_operand", T_OBJECT, offsetof(Form, updated_operand), READONLY,
-     "Operand that an update is made in."},
+     "Operand that an update modifies."},
     {"aval", T_OBJECT, offsetof(Form, aval), READONLY, "Type of the result."},
     {"wide", T_BOOL, offsetof(Form, wide), READONLY, "Whether an operand has 64 bits."},
     {NULL},
@@ -201,7 +202,7 @@ static PyMemberDef form_members[] = {
 static PyType_Slot form_slots[] = {
     {Py_tp_doc,
      "Form(op, updated_operand, aval, wide)\n--\n\n"
-     "What is remembered of an operation on operands of certain types."},
+     "The facts about an operation on operands of certain types."},
     {Py_tp_new, form_new},
     {Py_tp_dealloc, form_dealloc},
     {Py_tp_traverse, form_traverse},
@@ -324,7 +325,8 @@ static PyMemberDef array_members[] = {
     {NULL},
 };
 static PyType_Slot array_slots[] = {
-    {Py_tp_doc, "Holds a node, and exports its values by the buffer protocol."},
+    {Py_tp_doc,
+     "The base of Array: refers to a node, and exports its values by the buffer protocol."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, array_dealloc},
     {Py_tp_traverse, array_traverse},
@@ -518,13 +520,13 @@ observe_recording(PyObject *module, PyObject *given)
 }
 
 PyMethodDef graph_functions[] = {
-    {"wrap", wrap, METH_O, "Return an array of a node."},
+    {"wrap", wrap, METH_O, "Return a new array that refers to a node."},
     {"operate", (PyCFunction)(void (*)(void))operate, METH_FASTCALL,
-     "Return an array of a new pending operation: its form, and a tuple of operands."},
+     "Record an operation from its form and a tuple of operands, and return an array."},
     {"set_pending_limit", set_pending_limit, METH_O,
-     "Set how many pending operations a chain may have before `on_deep` is told."},
+     "Set how long a chain of pending operations may be before `on_deep` is called."},
     {"observe_recording", observe_recording, METH_O,
-     "Set whether all operations are recorded by the function for traced operands."},
+     "Set whether the general function records all operations."},
     {NULL},
 };
 

@@ -18,7 +18,7 @@ flush_instructions(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyMethodDef instruction_functions[] = {
     {"flush_instructions", flush_instructions, METH_VARARGS,
-     "flush_instructions(address, size): let all processors execute what was written there. Call\n"
-     "it before the memory is made executable."},
+     "flush_instructions(address, size): flush the instruction cache for new machine code. Call it\n"
+     "before the memory is made executable."},
     {NULL},
 };

@@ -161,7 +161,7 @@ stop_thread(PyObject *Py_UNUSED(module), PyObject *given)
 
 PyMethodDef interrupt_functions[] = {
     {"stop_thread", stop_thread, METH_O,
-     "stop_thread(identifier): stop the kernels that a thread has launched; it raises\n"
-     "RuntimeError. With 0, withdraw this."},
+     "stop_thread(identifier): stop the kernels that a thread has launched, which then raises\n"
+     "RuntimeError. The identifier 0 withdraws an earlier request."},
     {NULL},
 };

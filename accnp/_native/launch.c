@@ -316,14 +316,14 @@ PyMethodDef launch_functions[] = {
     {"launch_held", FASTCALL(launch_held),
      "launch_held(entry, n, chunk, *arguments): run a kernel with the interpreter lock held."},
     {"launch_released", FASTCALL(launch_released),
-     "launch_released(entry, n, chunk, *arguments): run a kernel with the interpreter lock free."},
+     "launch_released(entry, n, chunk, *arguments): run a kernel with the lock released."},
     {"launch_parallel", FASTCALL(launch_parallel),
      "launch_parallel(entry, n, chunk, pool, helpers, *arguments): run a kernel on several\n"
      "threads."},
     {"walker", walker, METH_VARARGS,
-     "walker(mode, table): return a function of buffers or their addresses that runs a table;\n"
-     "before these it takes a thread pool and the number of its helpers, if threads share it."},
-    {"launches", launches, METH_NOARGS, "How many kernels were launched."},
+     "walker(mode, table): return a function of buffers or their addresses that runs a table. If\n"
+     "threads share the table, its first arguments are a thread pool and the number of helpers."},
+    {"launches", launches, METH_NOARGS, "Return how many kernels were launched."},
     {NULL},
 };
 

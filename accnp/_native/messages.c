@@ -359,8 +359,8 @@ PyMethodDef message_functions[] = {
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,
-     "set_message(address, ready, communicator, size, source, target, tag): set what a message\n"
-     "needs."},
-    {"messages_sent", messages_sent, METH_NOARGS, "How many messages loops have sent."},
+     "set_message(address, ready, communicator, size, source, target, tag): set the properties\n"
+     "of a message."},
+    {"messages_sent", messages_sent, METH_NOARGS, "Return how many messages loops have sent."},
     {NULL},
 };

@@ -72,13 +72,14 @@ install_recording(PyObject *module, PyObject *args, PyObject *kwargs)
 }
 
 static PyMethodDef module_functions[] = {
-    {"install_buffers", install_buffers, METH_O, "Set the class that buffers are made of."},
-    {"install_arrays", install_arrays, METH_O, "Set the class that arrays are made of."},
+    {"install_buffers", install_buffers, METH_O, "Set the class of new buffers."},
+    {"install_arrays", install_arrays, METH_O, "Set the class of new arrays."},
     {"install_recording", (PyCFunction)(void (*)(void))install_recording,
      METH_VARARGS | METH_KEYWORDS,
-     "Set what recording needs: the operation and the parameters of leaves, the list of open\n"
-     "traces, the function for traced operands, who is told of long chains, packages by name\n"
-     "and whether they are accnp's, what finds the user's line from a frame, sys._getframe."},
+     "Set the objects that recording needs: the op and the parameters of leaves, the list of open\n"
+     "traces, the general function that records an operation, the function to call for long\n"
+     "chains, a dictionary that tells which packages belong to accnp, the function that finds the\n"
+     "user's line from a frame, and sys._getframe."},
     {NULL},
 };
 
@@ -173,7 +174,7 @@ static PyModuleDef_Slot native_slots[] = {
 struct PyModuleDef native_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "accnp._native._core",
-    .m_doc = "The hot path of accnp in C; `accnp._native.fallback` is the same in Python.",
+    .m_doc = "The hot path of accnp in C. `accnp._native.fallback` implements the same in Python.",
     .m_size = sizeof(State),
     .m_slots = native_slots,
     .m_traverse = native_traverse,

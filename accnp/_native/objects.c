@@ -58,7 +58,7 @@ select_objects(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyMethodDef object_functions[] = {
     {"select", select_objects, METH_VARARGS,
-     "Return the objects of a list whose type is wanted, without weak references that have no\n"
-     "callback; the function that says so is asked once for each type."},
+     "select(objects, is_wanted): return the objects of a list whose type is wanted. is_wanted is\n"
+     "called once for each type. Weak references without a callback are left out."},
     {NULL},
 };

@@ -171,6 +171,6 @@ dispatch_pending(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 
 PyMethodDef pending_dispatch_functions[] = {
     {"dispatch_pending", (PyCFunction)(void (*)(void))dispatch_pending, METH_FASTCALL,
-     "Compute a pending node by one of some records; returns whether one fits."},
+     "Compute a pending node with the first record that matches; return whether there is one."},
     {NULL},
 };

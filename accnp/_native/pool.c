@@ -144,8 +144,9 @@ blocks_clear(Blocks *self, PyObject *Py_UNUSED(ignored))
 
 static PyMethodDef blocks_methods[] = {
     {"fill", (PyCFunction)blocks_fill, METH_VARARGS,
-     "fill(begin, end): add the pieces of a slab between two addresses."},
-    {"clear", (PyCFunction)blocks_clear, METH_NOARGS, "Let all blocks go; returns their bytes."},
+     "fill(begin, end): divide the memory between two addresses into free blocks."},
+    {"clear", (PyCFunction)blocks_clear, METH_NOARGS,
+     "Release all free blocks, and return how many bytes they have."},
     {NULL},
 };
 static PyMemberDef blocks_members[] = {
@@ -153,7 +154,7 @@ static PyMemberDef blocks_members[] = {
     {NULL},
 };
 static PyType_Slot blocks_slots[] = {
-    {Py_tp_doc, "Free blocks of one size."},
+    {Py_tp_doc, "The free blocks of one size class."},
     {Py_tp_dealloc, blocks_dealloc},
     {Py_sq_length, blocks_length},
     {Py_tp_methods, blocks_methods},
@@ -325,25 +326,29 @@ pool_sizes(Pool *self, PyObject *Py_UNUSED(ignored))
 
 static PyMethodDef pool_methods[] = {
     {"blocks", (PyCFunction)(void (*)(void))pool_blocks,
-     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, "The free blocks for a request of this many bytes."},
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
+     "Return the free blocks for a request of this many bytes."},
     {"empty", (PyCFunction)(void (*)(void))pool_empty,
      METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "A buffer of this many bytes, with unspecified contents. New ones are made by the method\n"
-     "`_allocate(blocks, nbytes)`, where blocks is None for sizes beyond all classes."},
-    {"sizes", (PyCFunction)pool_sizes, METH_NOARGS, "The lists of free blocks, by size."},
+     "Return a buffer of this many bytes, with unspecified contents. If there is no free block,\n"
+     "this calls the method `_allocate(blocks, nbytes)`; blocks is None for sizes beyond all\n"
+     "classes."},
+    {"sizes", (PyCFunction)pool_sizes, METH_NOARGS,
+     "Return the lists of free blocks, one for each size class."},
     {NULL},
 };
 static PyMemberDef pool_members[] = {
-    {"limit", T_LONGLONG, offsetof(Pool, limit), 0, "Bytes that are kept at most."},
+    {"limit", T_LONGLONG, offsetof(Pool, limit), 0, "Maximum number of bytes in free blocks."},
     {"free_bytes", T_LONGLONG, offsetof(Pool, free_bytes), READONLY, "Bytes in free blocks."},
-    {"reuses", T_LONGLONG, offsetof(Pool, reuses), READONLY, "Blocks that were used again."},
+    {"reuses", T_LONGLONG, offsetof(Pool, reuses), READONLY,
+     "Number of requests that got a free block."},
     {"live", T_LONGLONG, offsetof(Pool, live), READONLY, "Bytes of blocks in use."},
     {"peak", T_LONGLONG, offsetof(Pool, peak), 0, "The most bytes in use; may be set."},
-    {"dropped", T_LONGLONG, offsetof(Pool, dropped), READONLY, "Bytes given back to the system."},
+    {"dropped", T_LONGLONG, offsetof(Pool, dropped), READONLY, "Bytes returned to the system."},
     {NULL},
 };
 static PyType_Slot pool_slots[] = {
-    {Py_tp_doc, "Free blocks of all sizes."},
+    {Py_tp_doc, "The free blocks of all size classes."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, pool_init},
     {Py_tp_dealloc, pool_dealloc},
@@ -438,18 +443,20 @@ buffer_size_class(Buffer *self, void *Py_UNUSED(closure))
 }
 
 static PyGetSetDef buffer_getset[] = {
-    {"size_class", (getter)buffer_size_class, NULL, "Bytes of its block; 0: not of the pool.", NULL},
+    {"size_class", (getter)buffer_size_class, NULL,
+     "Bytes of the block; 0 if it is not of a pool.", NULL},
     {NULL},
 };
 static PyMemberDef buffer_members[] = {
     {"ptr", T_ULONGLONG, offsetof(Buffer, ptr), READONLY, "Address."},
     {"nbytes", T_PYSSIZET, offsetof(Buffer, nbytes), READONLY, "Size in bytes."},
-    {"memory", T_OBJECT, offsetof(Buffer, memory), READONLY, "What keeps the memory mapped."},
+    {"memory", T_OBJECT, offsetof(Buffer, memory), READONLY,
+     "Object that keeps the memory mapped."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Buffer, weakrefs), READONLY},
     {NULL},
 };
 static PyType_Slot buffer_slots[] = {
-    {Py_tp_doc, "Memory of a known size, which goes back to its pool."},
+    {Py_tp_doc, "Memory of a known size. Deallocating it returns its block to the pool."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, buffer_init},
     {Py_tp_dealloc, buffer_dealloc},

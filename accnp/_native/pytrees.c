@@ -550,13 +550,14 @@ install_pytrees(PyObject *module, PyObject *args)
 
 PyMethodDef pytree_functions[] = {
     {"install_pytrees", install_pytrees, METH_VARARGS,
-     "Set what pytrees are made of: the rules of registered classes, those of leaves that contain\n"
-     "arrays, classes of other leaves, the node of None, and the function for one level."},
+     "Set the objects that pytrees need: the flatten and unflatten functions of registered\n"
+     "classes, those of leaf classes that contain arrays, other leaf classes, the node of None,\n"
+     "and the function that flattens one level."},
     {"flatten_tree", (PyCFunction)(void (*)(void))flatten_tree, METH_FASTCALL,
      "Add the leaves of a pytree to a list, and return its structure."},
     {"unflatten_tree", (PyCFunction)(void (*)(void))unflatten_tree, METH_FASTCALL,
      "Return the pytree of a structure with the given leaves."},
     {"flatten_up_to", (PyCFunction)(void (*)(void))flatten_up_to, METH_FASTCALL,
-     "Add the subtrees at the leaves of a structure to a list; return whether it fits."},
+     "Add the subtrees at the leaves of a structure to a list; return whether the tree fits."},
     {NULL},
 };

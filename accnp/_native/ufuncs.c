@@ -134,7 +134,8 @@ static PyGetSetDef ufunc_getset[] = {
     {NULL},
 };
 static PyMemberDef ufunc_members[] = {
-    {"__func__", T_OBJECT, offsetof(Ufunc, function), READONLY, "What is called."},
+    {"__func__", T_OBJECT, offsetof(Ufunc, function), READONLY,
+     "The Python function that is called."},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Ufunc, vectorcall), READONLY},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Ufunc, weakrefs), READONLY},
     {NULL},
