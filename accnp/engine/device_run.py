@@ -1,4 +1,6 @@
-"""Running plans on a GPU: leaves' buffers in, output buffers out, as `execute.run`.
+"""Execution of plans on a GPU.
+
+Like `execute.run`, `run` takes the buffers of the leaves and returns those of the outputs.
 
 The host launches the kernels one after the other without waiting for them, except where it has to
 execute a step itself or to decide which step is next. An event after the last launch signals when
@@ -41,8 +43,8 @@ _lock = renewed(threading.Lock())
 
 
 def stream_of(device: Device) -> Stream:
-    """The queue of plans for a GPU that the caller does not launch itself: what they read is not
-    there yet, or the processor has a part in them."""
+    """Return the queue of plans for a GPU that the calling thread does not launch itself, because
+    their operands are not computed yet or some of their steps run on the CPU."""
     stream = _streams.get(device)
     if stream is None:
         with _lock:
@@ -51,8 +53,8 @@ def stream_of(device: Device) -> Stream:
 
 
 def move_leaves(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
-    """The buffers of leaves on a device (None: in the memory of the host); None stays. Leaves keep
-    what was brought to a GPU, so that it is brought once."""
+    """Return the buffers of leaves on a device (None is the memory of the host). Entries that are
+    None stay None. A leaf keeps the buffer that was copied to a GPU, so that it is copied once."""
     moved_buffers = list(buffers)
     for i, buffer in enumerate(moved_buffers):
         if device is None:
@@ -73,9 +75,12 @@ def run(
     tell: Callable[..., None] | None = None,
     mark: bool = True,
 ) -> list[Any]:
-    """Launch a plan and return its outputs' buffers. `tell` is called with every step and its time
-    on the GPU, when all have run: seconds from the first one to its begin, and to its end.
-    `mark`: whether other streams may wait for the outputs."""
+    """Launch a plan and return the buffers of its outputs.
+
+    When all steps have run, `tell` is called with each step and the seconds on the GPU from the
+    beginning of the first step to the beginning and to the end of this one. `mark` tells whether
+    other streams may wait for the outputs.
+    """
     device = plan.device
     assert device is not None
     if not plan.loaded:
@@ -138,7 +143,7 @@ def _launch(
         slots[slot] = empty(device, nbytes, step.label)
         slots[slot].name_and_site = find_name_and_site(step)
     for slot, source, _, over in step.updated_slots:
-        if over and slots[source].pooled:  # not one that others have, too
+        if over and slots[source].pooled:  # not memory of another library
             slots[slot] = slots[source]
             slots[slot].mark_written()
         else:
@@ -150,7 +155,7 @@ def _launch(
 
 
 def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver) -> bool:
-    """Call a function of the array library; False if it does not do these operands."""
+    """Call a function of the array library; False if it does not support these operands."""
     arrays = [
         slots[slot].array(shape, dtype, strides, offset)
         for slot, shape, dtype, strides, offset, _ in step.operands
@@ -175,7 +180,7 @@ def _reference(step: HostStep, slots: list[Any], device: Device) -> None:
 
 
 def _run_kernel_on_host(step: KernelStep, slots: list[Any], fastmath: bool, device: Device) -> None:
-    """Run a kernel that the GPU cannot on copies in the host's memory."""
+    """Run a kernel that the GPU cannot run on copies in the host's memory."""
     written = step.writes
     host: dict[int, Any] = {}
     for slot in set(used_slots(step)):
@@ -188,7 +193,7 @@ def _run_kernel_on_host(step: KernelStep, slots: list[Any], fastmath: bool, devi
 
 
 class _Memory(control.Memory):
-    """What loops do with buffers of a GPU."""
+    """The operations on GPU buffers that loops on the host use."""
 
     def __init__(self, device: Device) -> None:
         self.device = device

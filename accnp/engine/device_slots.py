@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_table", "producers_of", "root_slots", "rounded_size", "slot_sizes", "why_not_table"]
 
-ALIGN = 256  # bytes: that of memory of a GPU
+ALIGN = 256  # the alignment of GPU memory in bytes
 
 
 def is_table(steps: Sequence[Step]) -> bool:

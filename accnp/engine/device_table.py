@@ -42,21 +42,21 @@ from accnp.runtime.device_calls import CHOICE, LOOP
 
 __all__ = ["Walk", "operand_slots", "walk_of", "walk_of_step"]
 
-# Bytes that a table of several steps may hold at once; above, buffers are made and given back one
-# by one.
+# The maximum number of bytes that a table of several steps may hold at once. Above this, the steps
+# run one by one, so that each buffer is freed after its last use.
 LARGE = 1 << 28
 ZERO = (0, 0)
-LEAST, MOST = -(1 << 63), (1 << 63) - 1  # indices beyond the ends mean the ends
+LEAST, MOST = -(1 << 63), (1 << 63) - 1  # indices beyond the ends select the first or last branch
 
 Walk = Callable[[Sequence[Any]], list[Any]]
 
-# Walks that launch graphs, or that ask ahead, come one after the other: the memory of a graph is
-# one for all of them, and so is the word of an answer.
+# Walks that launch graphs or start iterations early run one after the other, because they share the
+# memory of the graph and the word for the result of the test.
 _one = renewed(threading.Lock())
 
 
 def walk_of(plan: Plan) -> Walk | None:
-    """What runs a plan that is a table; None for any other."""
+    """Return the function that runs a plan as a table, or None if the plan is not a table."""
     assert plan.device is not None
     if not plan.steps or not is_table(plan.steps):
         return None
@@ -65,10 +65,10 @@ def walk_of(plan: Plan) -> Walk | None:
 
 
 def walk_of_step(step: ControlStep | AddressStep, device: Device, fastmath: bool) -> Walk:
-    """What runs a loop, a branch or a product by itself: buffers of its operands to those of its
-    results."""
+    """Return a function that runs a single loop, branch or product. It takes the buffers of the
+    operands and returns those of the results."""
     operands = operand_slots(step)
-    slots = dict.fromkeys(operands)  # one may stand there twice
+    slots = dict.fromkeys(operands)  # an operand may occur twice
     outputs = [slot for slot, _ in step.results]
     run = _Table(device, [step], slots, outputs, fastmath).run
     if len(slots) == len(operands):
@@ -78,13 +78,13 @@ def walk_of_step(step: ControlStep | AddressStep, device: Device, fastmath: bool
 
 
 def operand_slots(step: ControlStep | AddressStep) -> list[int]:
-    """The slots of what such a step reads."""
+    """Return the slots that such a step reads."""
     return [o[0] for o in step.operands] if isinstance(step, AddressStep) else step.operands
 
 
 class _Steps:
-    """The words of some steps: where slots lie that are given, and memory for those that are not,
-    from a byte of the block on."""
+    """The words of a sequence of steps. Some slots have known places; the others get memory in the
+    block, from the byte `start` on."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class _Steps:
         self.sizes = slot_sizes(steps)
         self.captured(steps)
         self.offsets: dict[int, int] = {}
-        self.room = start  # bytes of the block up to which it is used
+        self.room = start  # the end of the used part of the block, in bytes
         self.words: list[int] = []
-        self.count = 0  # of steps
+        self.count = 0  # the number of steps
         self.widest = 8
         last: dict[int, int] = {}
         for i, step in enumerate(steps):
@@ -141,7 +141,7 @@ class _Steps:
         return base, at + offset
 
     def make(self, slot: int, last: int) -> None:
-        """Find memory for a slot that has none, up to its last use."""
+        """Allocate memory for a slot that has none, until its last use."""
         if slot not in self.known_places and slot not in self.offsets:
             self.offsets[slot] = self.memory(self.sizes[slot], last)
 
@@ -213,13 +213,13 @@ class _BodyBases:
         return self.base(self.outer.place(self.op.operands[k]))
 
     def memory(self, nbytes: int) -> Place:
-        """Memory of the block for as long as the step takes."""
+        """Allocate memory in the block until the end of the step."""
         at = self.free_start
         self.free_start += rounded_size(nbytes)
         return self.outer.block, at
 
     def result(self, i: int) -> Place:
-        """Where a result is to be, wanted or not."""
+        """Return the place of a result. A result that is not used gets temporary memory."""
         slot = self.results.get(i)
         if slot is None:
             return self.memory(self.op.avals[i].nbytes)
@@ -228,8 +228,8 @@ class _BodyBases:
     def steps(
         self, plan: Plan, leaves: Sequence[int], outputs: Sequence[tuple[int | None, int]]
     ) -> _Steps:
-        """The words of a body: its leaves are at bases, its outputs wanted at others (or not), each
-        of this many bytes."""
+        """Return the words of a body. `leaves` are the bases of its leaves. `outputs` are the base
+        of each output, or None if it may be anywhere, and its number of bytes."""
         places = [(None if base is None else (base, 0), n) for base, n in outputs]
         leaf_places = [(base, 0) for base in leaves]
         body_steps = _body(self.calls, plan, leaf_places, places, self.block, self.free_start)
@@ -251,8 +251,8 @@ def _body(
     free_start: int,
     guard: Guard | None = None,
 ) -> _Steps:
-    """The words of a body: where its leaves are, where its outputs are wanted (or not), of how many
-    bytes. What does not come about there is copied."""
+    """Return the words of a body. `output_places` are the required place of each output, or None if
+    it may be anywhere, and its number of bytes. Outputs that are computed elsewhere are copied."""
     places: dict[int, Place] = dict(enumerate(leaves))
     for slot, buffer in enumerate(plan.constants, len(leaves)):
         places[slot] = 0, buffer.ptr
@@ -285,7 +285,7 @@ class _Carry:
         now = operand = inside.outer.place(inside.op.operands[k])
         self.next: int | None = None
         pair = [target, target] if stays else [target, inside.memory(nbytes)]
-        if even:  # then this is where the last one comes to lie
+        if even:  # so that the last step writes to the buffer of the result
             pair.reverse()
         if stays or overwritten:  # the operand itself must not be written
             now = pair[1]
@@ -300,8 +300,8 @@ class _Carry:
 def _find_carries(
     inside: _BodyBases, body: Plan, first: int, leaf: int, count: int, even: bool = False
 ) -> list[_Carry]:
-    """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
-    that it makes an even number of steps."""
+    """Return the carries of a loop. `first` is the operand of the first carry, and `leaf` its leaf
+    in the body; `even` tells whether the loop has an even number of steps."""
     root = root_slots(body.steps)
     carries: list[_Carry] = []
     for i in range(count):
@@ -313,7 +313,7 @@ def _find_carries(
 
 
 def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
-    """What changes places after a step."""
+    """Return the words of the carries whose buffers are exchanged after a step."""
     words: list[int] = []
     for c in carry:
         if c.next is not None:
@@ -419,7 +419,7 @@ _KINDS = {"cond": _cond, "while": _while, "scan": _scan}
 
 
 class _Table:
-    """A table and the buffers that a walk through it needs."""
+    """A table, and the buffers that an execution of it needs."""
 
     def __init__(
         self,
@@ -433,7 +433,7 @@ class _Table:
         self.calls = Calls(device, fastmath)
         slot_places: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
         root, sizes, producers = root_slots(steps), slot_sizes(steps), producers_of(steps)
-        # Leaves that are written over, where they may be.
+        # The leaves that steps overwrite.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})
         self.fresh: list[
@@ -456,7 +456,7 @@ class _Table:
         self.walk = walker(RELEASE_GIL, self.table)
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
-        """Launch everything; the buffers of the outputs."""
+        """Launch all steps, and return the buffers of the outputs."""
         driver = self.calls.driver
         buffers = [*leaves]
         for i in self.overwritten:

@@ -19,10 +19,10 @@ Entries = list[tuple[Any, ...]]
 
 
 class RequestedSharding:
-    """What a caller asks for while an operation is recorded.
+    """The sharding that a caller requests while an operation is recorded.
 
-    `entries` are the mesh axes that cut each dimension of the result, or None for operations that
-    are only a part of it.
+    `entries` are the mesh axes that divide each dimension of the result. They are None for
+    operations that compute only an intermediate value of it.
     """
 
     __slots__ = ("entries",)
@@ -40,7 +40,7 @@ _state = _State()
 
 
 def requested() -> RequestedSharding | None:
-    """What the caller of the operation that is recorded now asks for, or None."""
+    """Return the request of the caller of the operation that is being recorded, or None."""
     return _state.requested
 
 
@@ -59,7 +59,7 @@ def requested_in_order(order: Sequence[int] | None) -> Iterator[None]:
     """Record an operation whose dimensions become those of the result in another order.
 
     Dimension d of the operation is dimension `order[d]` of the result. None is for operations that
-    are only a part of it.
+    compute only an intermediate value.
     """
     own = _state.requested
     if own is None:

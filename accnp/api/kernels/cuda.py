@@ -29,14 +29,14 @@ from accnp.trace_fn import function_place
 
 __all__ = ["CudaFunction", "is_cuda"]
 
-THREADS, DEEP = 1024, 64  # of a block, and along its third axis, at most
-BLOCKS = ((1 << 31) - 1, 65535, 65535)  # of a grid, along each axis
+THREADS, DEEP = 1024, 64  # maximum number of threads in a block, and along its third axis
+BLOCKS = ((1 << 31) - 1, 65535, 65535)  # maximum number of blocks in a grid along each axis
 
 _ENTRY = re.compile(r"__global__[^;{(]*?\bvoid\b(?:\s+__launch_bounds__\s*\([^)]*\))?\s+(\w+)\s*\(")
 
 
 def is_cuda(function: Any) -> bool:
-    """Return whether something is a kernel for GPUs: of `numba.cuda`, or a text."""
+    """Return whether a value is a kernel for GPUs: one of `numba.cuda`, or CUDA C source."""
     if isinstance(function, str):
         return True
     home = type(function).__module__
@@ -49,7 +49,7 @@ def _names(source: str) -> list[str]:
 
 
 class CudaFunction:
-    """A kernel for GPUs; `out` declares its results, `grid` how it is launched."""
+    """A kernel for GPUs. `out` declares its results, and `grid` how it is launched."""
 
     kind = "cuda"
 
@@ -77,7 +77,7 @@ class CudaFunction:
         self.loaded: dict[Any, Any] = {}
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
-        """Apply it to operands."""
+        """Record the operation for operands."""
         avals, tree = result_avals(self.out, nodes, static)
         params = {"result_avals": avals, "static": tuple(static.items())}
         results = items(record(self.op, tuple(nodes), params))
@@ -88,7 +88,7 @@ class CudaFunction:
     def on_cpu(
         self, *arrays: np.ndarray, result_avals: Sequence[Aval], static: tuple[Any, ...]
     ) -> list[np.ndarray]:
-        """Call the function for the CPU, or the simulator."""
+        """Call the replacement function for the CPU, or the simulator."""
         if self.cpu is not None:
             self.cpu.check(arrays, result_avals, dict(static))
             return self.cpu.run(*arrays, result_avals=result_avals, static=static)
@@ -97,7 +97,7 @@ class CudaFunction:
             outs = [np.empty(a.shape, a.dtype) for a in result_avals]
             for x in outs if self.fill is not None else ():
                 x.fill(self.fill)
-            # Copies, since the simulator copies all arguments back.
+            # Pass copies, because the simulator copies all arguments back.
             ins = [np.array(x) if x.shape else x[()] for x in arrays]
             arguments = self.in_order([*ins, *outs], dict(static))
             self.function[blocks, threads, 0, shared](*arguments)
@@ -117,7 +117,7 @@ class CudaFunction:
     def on_gpu(
         self, driver: Any, *arrays: Any, result_avals: Sequence[Aval], static: tuple[Any, ...]
     ) -> list[Any]:
-        """Launch it on arrays of the driver's library; returns fresh ones."""
+        """Launch the kernel on arrays of the driver's library, and return new arrays."""
         xp, named = driver.xp, dict(static)
         blocks, threads, shared = self.launch(arrays, named)
         ins = [xp.ascontiguousarray(x) if x.shape else x.item() for x in arrays]
@@ -140,7 +140,7 @@ class CudaFunction:
         return outs
 
     def raw(self, xp: Any, shared: int) -> Any:
-        """The kernel of a text, which NVRTC compiles."""
+        """Return the kernel of CUDA C source, which NVRTC compiles."""
         kernel = self.loaded.get(id(xp))
         if kernel is None:
             kernel = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
@@ -152,7 +152,7 @@ class CudaFunction:
         self, driver: Any, arguments: Sequence[Any], outs: Sequence[Any], blocks: Any, threads: Any,
         shared: int,
     ) -> None:  # fmt: skip
-        """Launch a kernel of `numba.cuda`; it is compiled for the types of its arguments."""
+        """Launch a kernel of `numba.cuda`, which is compiled for the types of its arguments."""
         user = imported("accnp.compiler.numba.user_cuda")
         results = {id(x) for x in outs}
         kinds = tuple([
@@ -184,7 +184,7 @@ class CudaFunction:
     # --- the launch ---
 
     def launch(self, arrays: Sequence[Any], static: dict[str, Any]) -> tuple[Any, Any, int]:
-        """Blocks and threads, tuples of one to three numbers, and bytes of shared memory."""
+        """Return blocks and threads, as tuples of one to three ints, and bytes of shared memory."""
         grid: Any = self.grid
         if callable(grid):
             grid = grid(*[ShapeDtypeStruct(x.shape, x.dtype) for x in arrays], **static)
@@ -200,7 +200,7 @@ class CudaFunction:
             raise ValueError(
                 f"kernel: the grid of {self.of} must be (blocks, threads) or (blocks, threads, "
                 f"bytes of shared memory), positive integers or up to three of them; got {grid!r}; "
-                "pass it so"
+                "pass one of these"
             )
         wide = prod(sizes[1]) > THREADS or sizes[1][2:] > (DEEP,)
         if wide or any(n > most for n, most in zip(sizes[0], BLOCKS, strict=False)):
@@ -212,8 +212,8 @@ class CudaFunction:
         return sizes[0], sizes[1], shared
 
     def in_order(self, values: list[Any], static: dict[str, Any]) -> list[Any]:
-        """Arguments in the kernel's order: arrays, with static values at the positions of their
-        names, or at the end."""
+        """Return the arguments in the order of the kernel's parameters. In CUDA C, static values
+        follow the arrays; in Python, they have the positions of their names."""
         named = {k: _convert_static(v) for k, v in static.items()}
         if isinstance(self.function, str):
             return [*values, *named.values()]
@@ -248,7 +248,8 @@ def _entry_of(source: str, name: str | None) -> str:
 
 
 def _convert_static(value: Any) -> Any:
-    """A static value as kernels get it: of 32 bits, unless it is one of NumPy's or x64 is on."""
+    """Convert a static value for a kernel: to 32 bits, unless it is a NumPy scalar or 64-bit types
+    are enabled."""
     if isinstance(value, np.generic):
         return value
     return np.asarray(value, dtypes.canonicalize_dtype(np.asarray(value).dtype))[()]
