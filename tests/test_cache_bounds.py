@@ -135,7 +135,7 @@ def test_clear_caches_empties_all() -> None:
     f(jnp.ones(5)).block_until_ready()
     np.asarray(jnp.ones(7) ** 5 - 2.5)
     jax.clear_caches()
-    left = {n: c.count() for n, c in caches.items() if not c.in_bytes and n != "kernels"}
+    left = {n: c.size() for n, c in caches.items() if not c.in_bytes and n != "kernels"}
     assert {n: k for n, k in left.items() if k} == {}
 
 
