@@ -59,7 +59,7 @@ class Expression:
     compared: Callable[[Any], Any] = lambda results: results
     rtol: float = 1e-4
     atol: float = 1e-5
-    counted: bool = True  # whether `counts.py` includes it
+    counted: bool = True  # whether `benchmarks/counts.py` includes it
 
     def calls(self) -> dict[str, Call]:
         """Return a call for each installed library, which waits for its result."""

@@ -34,7 +34,8 @@ Index = tuple[slice, ...]
 
 
 class ArrayFacts(NamedTuple):
-    """What a file says about an array: that of keys has their words, and the name of their kind."""
+    """The metadata of an array in a file. An array of keys has the metadata of their words, and the
+    name of their generator."""
 
     shape: tuple[int, ...]
     dtype: str

@@ -23,7 +23,7 @@ LARGEST_CHUNK = 1 << 26
 
 
 class Store(Protocol):
-    """What keeps arrays by names."""
+    """The interface of stores, which keep arrays by name."""
 
     def create(self, name: str, facts: ArrayFacts) -> None:
         """Make room for an array; one process does."""

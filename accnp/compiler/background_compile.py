@@ -40,7 +40,7 @@ PATIENCE = 5.0  # seconds for which a fork or an exit waits for the kernel that 
 MANY = 64  # kernels that may wait: an exit waits for all of them, which takes up to a second
 _PAUSE = 1e-3  # seconds between checks whether a thread is waiting for a kernel
 _NICE = 5  # priority of the thread; if lower, a fork would wait long for it on a busy machine
-# The word before an entry says whether it can use non-temporal stores (`nontemporal.py`).
+# The word before an entry says whether it can use non-temporal stores (`llvm/entry.py`).
 _TEXT = """
 @{slot} = global i64 0
 declare void @{entry}(i64*, i64*, i64, i64)

@@ -26,8 +26,8 @@ NEVER = (0, 0, 0, 0)
 
 
 def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
-    """Where the answer comes to lie, an event, and the functions that record it and wait for it;
-    zeros where the body is not to begin before the answer."""
+    """Return the address of the result of the test, an event, and the functions that record the
+    event and wait for it; zeros if the body must not begin before the result is known."""
     if body.work > AHEAD or not all(map(_surely_terminates, body.steps)):
         return NEVER
     word, event, references = calls.driver.flag()

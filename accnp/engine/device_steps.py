@@ -138,12 +138,12 @@ class LibraryStep(HostStep):
     def __init__(self, v: Value) -> None:
         super().__init__(v)
         self.function = gpu_call_of(v.op)
-        # In a loop: the call as a CUDA graph, or why it is none; None if not known yet.
+        # In a loop: the call as a CUDA graph, or why it cannot be one; None if not known yet.
         self.captured: Capture | str | None = None
 
     @property
     def what(self) -> str:
-        """What kind of step it is."""
+        """The kind of the step."""
         by = "call of the GPU's library"
         return by if isinstance(self.captured, str | None) else f"{by}, captured as a CUDA graph"
 
@@ -155,12 +155,12 @@ class LibraryStep(HostStep):
 
     @property
     def label(self) -> str:
-        """What it computes."""
+        """The operation or kernel that the step computes."""
         return self.op.name
 
     def call(self, driver: Driver, arrays: Sequence[DeviceArray]) -> list[DeviceArray] | None:
-        """Fresh C-contiguous arrays of its results; None if the function does not do these
-        operands. Users' functions launch kernels: they get the driver itself."""
+        """Return new C-contiguous arrays of the results; None if the function does not support
+        these operands. Users' functions launch kernels, so they get the driver itself."""
         xp = driver.xp
         assert self.function is not None
         out = self.function(xp if self.op.cuda is None else driver, *arrays, **self.params)

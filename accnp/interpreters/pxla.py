@@ -11,7 +11,7 @@ __all__ = ["Mesh", "thread_resources"]
 class _Resources:
     @property
     def env(self) -> SimpleNamespace:
-        """What holds in this thread: `physical_mesh`, which is empty where no mesh is in use."""
+        """The state of this thread: `physical_mesh`, which is empty if no mesh is in use."""
         return SimpleNamespace(physical_mesh=get_mesh())
 
 

@@ -38,7 +38,7 @@ Devices = tuple[Any, ...] | None
 if TYPE_CHECKING:
 
     class MeshSharding(Protocol):
-        """What this layer needs of a `NamedSharding`, the sharding of a sharded value."""
+        """The attributes of `NamedSharding`, the sharding of a value, that this layer uses."""
 
         @property
         def mesh(self) -> ShardedMesh: ...
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         def __getitem__(self, i: int, /) -> Hashable: ...
 
     class ShardedMesh(Protocol):
-        """What this layer needs to know about a mesh."""
+        """The attributes of a mesh that this layer uses."""
 
         @property
         def devices(self) -> np.ndarray: ...

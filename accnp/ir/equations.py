@@ -162,7 +162,7 @@ def typed(value: complex, aval: Aval) -> TypedInt | TypedFloat | TypedComplex | 
 
 
 class SourceInfo(NamedTuple):
-    """Where an equation was recorded: the code object and the offset of the instruction in it."""
+    """The place at which an equation was recorded: a code object and an instruction offset."""
 
     code: Any = None
     offset: int = 0

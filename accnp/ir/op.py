@@ -68,7 +68,7 @@ class Linear:
 
 
 class Collective(NamedTuple):
-    """What passes need to know about a collective over the axes of a mesh.
+    """The properties of a collective over the axes of a mesh that passes use.
 
     Attributes:
         equal: whether the result is equal in all parts.

@@ -66,7 +66,7 @@ def _describe_type(aval: Aval | tuple[Aval, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What to print: source lines, types, concise parameters, effects."""
+    """Options of printing: source lines, types, concise parameters, effects."""
 
     source_info: bool = False
     print_shapes: bool = True

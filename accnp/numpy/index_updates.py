@@ -42,7 +42,7 @@ __all__ = ["At", "AtIndex", "at", "shape_at", "write"]
 
 
 class _Target(NamedTuple):
-    """Where updates are written: indices, dimension numbers, and the shapes of the updates."""
+    """The positions of updates: indices, dimension numbers, and the shapes of the updates."""
 
     starts: Node
     dims: ScatterDimensionNumbers

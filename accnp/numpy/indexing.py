@@ -41,7 +41,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 class Entry(NamedTuple):
-    """What a key contains for one axis of the operand, or for an inserted axis."""
+    """The part of a key for one axis of the operand, or for an inserted axis."""
 
     # "int" (static), "slice", "array" (also traced scalars), or "new": an inserted axis (value
     # None), or an index array of `value` zeros along an inserted axis.

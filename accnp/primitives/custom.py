@@ -107,7 +107,7 @@ class JvpRule(_Rule):
 
 
 class VjpRule(_Rule):
-    """A reverse-mode rule, whose forward part is told which operands have tangents.
+    """A reverse-mode rule, whose forward part gets flags for operands with tangents.
 
     fwd(primals, perturbed) -> (results, residuals, extra); bwd(extra, residuals, cotangents) ->
     cotangents of the operands. `extra` is any other data that the forward part passes to the

@@ -284,7 +284,7 @@ class ScalarText(ast.NodeTransformer):
         return self.find_outer_value(node)
 
     def find_outer_value(self, node: ast.Name) -> Any:
-        """What a name from outside the function stands for now."""
+        """Return the current value of a name that the function reads from outside."""
         code, name = self.function.__code__, node.id
         if name in code.co_freevars:
             cell = (self.function.__closure__ or ())[code.co_freevars.index(name)]

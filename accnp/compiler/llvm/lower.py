@@ -130,8 +130,8 @@ def lower(kernel: Kernel, vector_bytes: int, attributes: str, fast: bool = False
 
 
 class Platform(NamedTuple):
-    """What a module is for, as LLVM says it: the code of functions depends on the triple, and the
-    alignment of numbers on the layout."""
+    """LLVM's target triple and data layout of a module. The code of functions depends on the
+    triple, and the alignment of numbers on the layout."""
 
     triple: str
     layout: str

@@ -221,7 +221,7 @@ def reduce_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
 def _shift(step: int) -> Const:
     """Return the shift that divides by the number of rows of a part."""
     if step & (step - 1):
-        raise Unsupported("parts whose number of rows is no power of two")
+        raise Unsupported("parts whose number of rows is not a power of two")
     return Const(step.bit_length() - 1, I8)
 
 

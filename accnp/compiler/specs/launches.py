@@ -31,8 +31,8 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["as_callee", "build_generated", "specialize_layout", "specialize_sizes"]
 
-# Buffers up to so many elements apart share vectors. Most neighbors in stencils are one or two
-# elements apart. The IR allows more (`loops.ir.MAX_SHIFT_DISTANCE`).
+# The maximum distance, in elements, of buffers that share vectors. Most neighbors in stencils are
+# one or two elements apart. The IR allows more (`loops.ir.MAX_SHIFT_DISTANCE`).
 MAX_STENCIL_DISTANCE = 2
 MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 

@@ -130,7 +130,7 @@ def _of_array(x: Array) -> Inspection:
     node = x._node
     what = f"Array {aval_text(node.aval)}"
     if x.is_deleted():
-        return Inspection(what, "deleted: its buffer was donated or given back")
+        return Inspection(what, "deleted: its buffer was donated or released")
     if is_traced(node):
         raise TypeError(
             f"inspect: the array is being traced, so there is nothing pending; got {x!r}; "

@@ -1,7 +1,7 @@
 """Kernels for sorting long lines with NumPy's vectorized sort; each line is a task.
 
 `long_sort` takes the memory layouts of the operands and the axis, and returns an `OwnKernel` for
-`sort.py`. Short lines use `short_sorts.py`; few long lines, which several threads share, use
+`lowering.py`. Short lines use `short_sorts.py`; few long lines, which several threads share, use
 `shared_sorts.py`.
 """
 

@@ -8,7 +8,8 @@ partition, the limits surround the requested position, and only the list that co
 
 `Keys` converts elements to integers that NumPy's fast sorts accept. A key of up to 32 bits and the
 element's position fit into one 64-bit integer, whose order is the stable order. Zeros of both signs
-then have the same key; NaN is the last key. `sort.py` and `long_sorts.py` call these functions.
+then have the same key; NaN is the last key. `long_sorts.py` and the op `partition` use these
+functions.
 """
 
 from __future__ import annotations

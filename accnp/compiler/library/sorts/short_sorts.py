@@ -1,4 +1,4 @@
-"""Kernels of short sorts and of `top_k`, for the ops in `sort.py`.
+"""Kernels of short sorts and of `top_k`, for the ops in `primitives/sort.py`.
 
 The functions take the memory layout of the operands, the axis and the number of keys, and return an
 `OwnKernel`, or None if NumPy's vectorized sort is faster. Sorts are stable, NaN is last, zeros of

@@ -1,4 +1,4 @@
-"""Kernels of window reductions and of their derivatives, for the ops in `pooling.py`.
+"""Kernels of window reductions and of their derivatives, for the ops in `primitives/pooling.py`.
 
 The functions take the memory layout of the operands and the windows and return an `OwnKernel`. Axes
 whose window has one tap and reads each element once are treated as ordinary axes, over which tasks

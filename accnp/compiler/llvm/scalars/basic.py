@@ -3,7 +3,7 @@
 The functions emit LLVM IR. They take float or double ``V`` and return a ``V`` of the same type, or
 an integer (`to_int`). They have no branches and call no library, except `fmod`: it calls the C
 library on a CPU, and is a loop on a GPU. The registry makes most of them available to kernels;
-`casts.py`, `functions.py` and `intrinsics/scalars.py` call the others.
+`casts.py`, `llvm/functions.py` and `intrinsics/scalars.py` call the others.
 """
 
 from __future__ import annotations

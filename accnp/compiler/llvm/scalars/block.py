@@ -2,7 +2,7 @@
 
 The functions get an IR builder ``b`` and a pointer ``p`` to ``n`` elements of LLVM type ``t``. They
 emit code and return the LLVM value of the result. The intrinsics in `intrinsics/memory.py` and
-`lower.py` call them; `across.py` uses the same functions for reductions over rows.
+`llvm/lower.py` call them; `across.py` uses the same functions for reductions over rows.
 
 The order of a reduction depends neither on the vector width of the machine nor on fusion. Element j
 is combined with lane j mod 32, or mod 64 for a maximum or minimum, whose steps have a longer

@@ -2,7 +2,7 @@
 
 `malloc_aligned` gets an IR builder and a number of bytes, writes a call of the C library's malloc,
 and returns a pointer that is aligned to 64 bytes, for vectors. `free_aligned` writes the call that
-frees it. `lower.py` allocates buffers of kernels with them; `intrinsics/memory.py` and
+frees it. `llvm/lower.py` allocates buffers of kernels with them; `intrinsics/memory.py` and
 `numba/functions.py` define the corresponding functions of the loop IR.
 """
 

@@ -4,7 +4,7 @@ A ``V`` holds an llvmlite ``IRBuilder`` and an LLVM value. Its operators emit in
 type of the value, with no fast-math flags that change results, and return another ``V``. The module
 also has the building blocks that formulas share: LLVM's intrinsics, error-free sums and products,
 polynomials, conversions between floats and their bits, and calls of external functions. Most
-modules of this folder use it, and so do `functions.py`, `lower.py` and `intrinsics/`.
+modules of this folder use it, and so do `functions.py`, `lower.py` and `intrinsics/` in `llvm/`.
 """
 
 from __future__ import annotations
