@@ -58,7 +58,7 @@ class DeviceStep(KernelStep):
         blocks = -(-self.extent // text.threads) if text.tasks else text.blocks
         most = MOST * driver_of(device).wave
         self.blocks = blocks if text.once else min(most, max(1, blocks))
-        # Whom an error is about; see `HostStep`.
+        # The operation that an error message names; see `HostStep`.
         self.node: Node | None = None
         self.op: Op | None = None
         self.place = -1
