@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-INTERFACE = 12  # of the extension that this version needs, see `module.c`
+INTERFACE = 13  # of the extension that this version needs, see `module.c`
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(

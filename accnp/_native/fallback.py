@@ -30,15 +30,15 @@ if TYPE_CHECKING:  # types that the package installs here
     from accnp.runtime.buffer import Buffer
 
 __all__ = [
-    "ARRAY", "BUFFER", "BYPASS", "CLASS", "CONVERT", "COPY", "DICT", "EQUAL", "GROUP", "KEEP_GIL",
-    "LIST", "MESSAGE", "NUMBER", "PARALLEL_FOR", "RELEASE_GIL", "SAME", "STOPPED", "STREAM",
-    "TUPLE", "WITH_AWAKE_HELPERS", "WITH_HELPERS", "ArrayBase", "Blocks", "BufferBase", "Caller",
-    "Form", "Node", "Pool", "Record", "ThreadPool", "Ufunc", "blas_alone", "compare_messages",
-    "dispatch_pending", "flatten_tree", "flatten_up_to", "flush_instructions", "install_arrays",
-    "install_buffers", "install_mpi", "install_pytrees", "install_recording", "launch_held",
-    "launch_parallel", "launch_released", "launches", "messages_sent", "new_message", "next_use",
-    "observe_recording", "operate", "register_code", "select", "set_message", "set_pending_limit",
-    "stop_thread", "unflatten_tree", "walker", "wrap",
+    "ARRAY", "BUFFER", "CLASS", "CONVERT", "COPY", "DICT", "EQUAL", "GROUP", "KEEP_GIL", "LIST",
+    "MESSAGE", "NUMBER", "PARALLEL_FOR", "RELEASE_GIL", "SAME", "STAGED_STORES", "STOPPED",
+    "STREAMING_STORES", "TUPLE", "WITH_AWAKE_HELPERS", "WITH_HELPERS", "ArrayBase", "Blocks",
+    "BufferBase", "Caller", "Form", "Node", "Pool", "Record", "ThreadPool", "Ufunc", "blas_alone",
+    "compare_messages", "dispatch_pending", "flatten_tree", "flatten_up_to", "flush_instructions",
+    "install_arrays", "install_buffers", "install_mpi", "install_pytrees", "install_recording",
+    "launch_held", "launch_parallel", "launch_released", "launches", "messages_sent", "new_message",
+    "next_use", "observe_recording", "operate", "register_code", "select", "set_message",
+    "set_pending_limit", "stop_thread", "unflatten_tree", "walker", "wrap",
 ]  # fmt: skip
 
 # How a table of kernels is run, as in `native.h`: with the interpreter lock held, with the lock
@@ -716,9 +716,9 @@ def _without_nontemporal(entry: int, arguments: Sequence[int]) -> tuple[int, tup
     for word in arguments:
         if not -(1 << 63) <= operator.index(word) < 1 << 63:
             raise OverflowError(f"launch: an argument has 64 bits at most; got {word}")
-    if entry == STREAM:
+    if entry == STREAMING_STORES:
         return arguments[0], tuple(arguments[1:])
-    if entry == BYPASS:
+    if entry == STAGED_STORES:
         return arguments[0], tuple(arguments[5 + 2 * (arguments[3] + arguments[4]) :])
     return entry, tuple(arguments)
 
@@ -1058,8 +1058,8 @@ def _address(kind: Any, function: Callable[..., object]) -> int:
 
 COPY = _address(ctypes.CFUNCTYPE(*_ENTRY), _copy)
 GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
-STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
-BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
+STREAMING_STORES = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
+STAGED_STORES = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
 PARALLEL_FOR = _address(_PARALLEL_FOR, _parallel_for)
 # All of this is C until the generator runs.
 STOPPED = _address(

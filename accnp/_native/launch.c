@@ -345,7 +345,7 @@ add_launch(PyObject *module, State *state)
     }
 #define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
     return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
-                   || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
+                   || ADDRESS("STAGED_STORES", staged_entry) || ADDRESS("STREAMING_STORES", streaming_entry)
                    || ADDRESS("PARALLEL_FOR", parallel_for_in_loop) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(KEEP_GIL) || !ADD_CONSTANT(RELEASE_GIL)
                    || !ADD_CONSTANT(WITH_HELPERS) || !ADD_CONSTANT(WITH_AWAKE_HELPERS)
                ? -1

@@ -4,7 +4,7 @@
 
 #include "native.h"
 
-#define INTERFACE 12 /* incremented when the interface changes, also in __init__.py */
+#define INTERFACE 13 /* incremented when the interface changes, also in __init__.py */
 
 #ifndef SOURCES
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), set by setup.py; 0 if it is unknown */

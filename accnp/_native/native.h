@@ -225,8 +225,8 @@ void close_session(int64_t thread_pool);
  * of kernels with non-temporal stores (`stores.c`). */
 void copy_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
 void group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
-void bypass_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
-void stream_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+void staged_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+void streaming_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
 
 /* --- functions with which each file adds its types and constants to the module --- */
 

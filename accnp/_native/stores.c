@@ -3,17 +3,17 @@
  * A plain store first reads the cache line that it overwrites. For the sum of two arrays, these
  * reads add a third to the memory traffic. Non-temporal stores avoid them.
  *
- * - `stream_entry` is for kernels that consist of one loop over all elements. Such kernels contain
+ * - `streaming_entry` is for kernels that consist of one loop over all elements. Such kernels contain
  *   non-temporal stores, which they use if the counter is the number 1 instead of an address.
- * - `bypass_entry` is for all other kernels, which have only plain stores. The kernel writes a few
+ * - `staged_entry` is for all other kernels, which have only plain stores. The kernel writes a few
  *   kilobytes at a time to scratch memory, and this file copies them to the result with
  *   non-temporal stores. While it copies a block, it prefetches the operands of the next block,
  *   because otherwise reads would wait for writes.
  *
- * `bypass_entry` has these arguments before those of the kernel: the kernel's entry, the number of
+ * `staged_entry` has these arguments before those of the kernel: the kernel's entry, the number of
  * its arguments, the number of steps of the parallel index in a block, the number of results, and
  * the number of operands; then, for each result and each operand, the index of its argument and the
- * number of bytes that one step writes or reads. `stream_entry` has only the kernel's entry before
+ * number of bytes that one step writes or reads. `streaming_entry` has only the kernel's entry before
  * the arguments of the kernel.
  */
 
@@ -58,7 +58,7 @@ copy_past(char *to, const char *from, int64_t size, const int64_t *ahead, int64_
 }
 
 void
-stream_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
+streaming_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 {
     Entry kernel = (Entry)(intptr_t)argv[0];
     FOR_EACH_CHUNK(counter, n, chunk, first, end)
@@ -69,7 +69,7 @@ stream_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 }
 
 void
-bypass_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
+staged_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 {
     Entry kernel = (Entry)(intptr_t)argv[0];
     int64_t nargs = argv[1], steps = argv[2], results = argv[3], operands = argv[4];

@@ -227,7 +227,7 @@ class ControlFlowWriter(ControlText):
                     root_of[slot] = source if before is None else before
         return root_of
 
-    def aim(
+    def choose_targets(
         self,
         plan: Plan,
         allocators: Sequence[Callable[[], Spot] | None],
@@ -332,7 +332,7 @@ class ControlFlowWriter(ControlText):
             ]
             extra = self.extra_outputs()
             stays = [*range(n_consts, n_consts + n_carry), *[None] * (len(ys) + len(extra))]
-            targets, places = self.aim(plan, [*allocators, *extra], stays)
+            targets, places = self.choose_targets(plan, [*allocators, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -384,7 +384,7 @@ class ControlFlowWriter(ControlText):
             allocators = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
             extra = self.extra_outputs()
             stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
-            targets, places = self.aim(plan, [*allocators, *extra], stays)
+            targets, places = self.choose_targets(plan, [*allocators, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -399,7 +399,7 @@ class ControlFlowWriter(ControlText):
         for i, plan in enumerate(step.bodies):
             with self.branch(index, i, last):
                 allocators = [(lambda r=r: r) for r in results]
-                targets, places = self.aim(plan, allocators, [None] * len(results))
+                targets, places = self.choose_targets(plan, allocators, [None] * len(results))
                 self.move_results(self.body(plan, operands, targets), places)
 
     # --- the step ---

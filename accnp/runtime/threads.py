@@ -16,7 +16,13 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from accnp._native import BYPASS, STREAM, ThreadPool, launch_parallel, launch_released
+from accnp._native import (
+    STAGED_STORES,
+    STREAMING_STORES,
+    ThreadPool,
+    launch_parallel,
+    launch_released,
+)
 from accnp.compiler.cache_state import counters
 from accnp.compiler.kernel_cache import Kernel
 from accnp.config import config
@@ -186,10 +192,10 @@ def launch_form(
     steps = block_steps(width)
     chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)
     if can_stream(entry):
-        return STREAM, [entry], chunk
+        return STREAMING_STORES, [entry], chunk
     if not steps or nontemporal[0][0][0] < 0:
         return entry, [], chunk
-    return BYPASS, [entry, *header(count, steps, *nontemporal)], chunk
+    return STAGED_STORES, [entry, *header(count, steps, *nontemporal)], chunk
 
 
 def call_helpers(requested: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import engine
-from accnp._native import BYPASS, STREAM, launch_released
+from accnp._native import STAGED_STORES, STREAMING_STORES, launch_released
 from accnp.compiler.kernel_cache import clear_kernels, get_kernel
 from accnp.config import scope, threads
 from accnp.engine import traffic
@@ -104,7 +104,7 @@ def test_launches_request_nontemporal_stores(name, monkeypatch):
         accnp.block_until_ready(f(*make()))
     (plan,) = engine._plans.values()
     (table,) = plan.quick.__defaults__  # type: ignore
-    assert table.words[3] == STREAM
+    assert table.words[3] == STREAMING_STORES
 
 
 def test_loops_over_elements_and_rows_have_stores_of_their_own():
@@ -143,7 +143,7 @@ def test_rows_at_any_address(length, offset, width, code):
     raw = np.zeros(expected.nbytes + 256, np.uint8)
     start = -raw.ctypes.data % 64 + offset
     place = raw.ctypes.data + start
-    launch_released(STREAM, rows, 5, kernel.address, place, x.ctypes.data, width)
+    launch_released(STREAMING_STORES, rows, 5, kernel.address, place, x.ctypes.data, width)
     assert raw[start : start + expected.nbytes].tobytes() == expected.tobytes()
     assert not raw[:start].any()
     assert not raw[start + expected.nbytes :].any()
@@ -167,7 +167,7 @@ def test_own_stores_at_any_address(length, offset, n):
     raw = [np.zeros(size * n + 256, np.uint8) for size in (4, 1)]
     starts = [-r.ctypes.data % 64 + offset for r in raw]
     places = [r.ctypes.data + start for r, start in zip(raw, starts, strict=True)]
-    launch_released(STREAM, n, 640, kernel.address, *places, x.ctypes.data)
+    launch_released(STREAMING_STORES, n, 640, kernel.address, *places, x.ctypes.data)
     for r, start, w in zip(raw, starts, expected, strict=True):
         np.testing.assert_array_equal(r[start : start + w.nbytes].view(w.dtype), w)
         assert not r[:start].any()
@@ -185,7 +185,9 @@ def test_results_at_any_address(offset, n):
     place = raw.ctypes.data + start + offset
     pieces = ((0, 4),), ((1, 4),)
     own = [place, x.ctypes.data]
-    launch_released(BYPASS, n, 640, kernel.address, *nontemporal.header(2, 128, *pieces), *own)
+    launch_released(
+        STAGED_STORES, n, 640, kernel.address, *nontemporal.header(2, 128, *pieces), *own
+    )
     out = np.ctypeslib.as_array((ctypes.c_float * n).from_address(place))
     np.testing.assert_array_equal(out, 2 * x)
     assert not raw[: start + offset].any()

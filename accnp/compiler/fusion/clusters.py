@@ -60,7 +60,7 @@ class Cluster:
 
     __slots__ = (
         "axes", "cuts", "form", "level", "loads", "members", "merged", "needs", "number", "readers",
-        "reduction_count", "roots", "shape", "size", "wishes",
+        "reduction_count", "requests", "roots", "shape", "size",
     )  # fmt: skip
 
     def __init__(self, number: int, shape: tuple[int, ...], form: str = "map") -> None:
@@ -76,7 +76,7 @@ class Cluster:
         self.readers: set[Cluster] = set()  # clusters that need this one
         self.level = 0  # less than the level of each cluster that it needs
         self.members: list[Value] = []  # values computed once in the loop nest (not inline)
-        self.wishes: list[Demand] = []  # its demands for values that are not leaves
+        self.requests: list[Demand] = []  # its demands for values that are not leaves
         self.size = 0
         self.reduction_count = 0
         # Cuts of the index space for assembled values. Each cell has its own loop nest.
@@ -103,7 +103,7 @@ class Cluster:
         self.cuts = union_of_cuts(self.cuts, other.cuts)
         self.loads |= other.loads
         self.members += other.members
-        self.wishes += other.wishes
+        self.requests += other.requests
         for n in other.needs:
             n.readers.discard(other)
             n.readers.add(self)

@@ -188,7 +188,7 @@ class Fusion:
                 base, chain = x, ()
             store(base, c)
             self.look_through(chain, c)
-            self.wish(base, Demand(c, "load", "host", chain))
+            self.request(base, Demand(c, "load", "host", chain))
 
     def barrier(self, v: Value) -> None:
         """Make each result of an optimization barrier an alias of its operand. All operands are
@@ -199,7 +199,7 @@ class Fusion:
                 v.stored, v.role, v.alias = True, "alias", x
             for d in v.demands:
                 if i == v.index:
-                    self.wish(x, Demand(d.cluster, "load", d.context, d.chain))
+                    self.request(x, Demand(d.cluster, "load", d.context, d.chain))
                 elif not x.is_leaf:
                     x.demands.append(Demand(d.cluster, "load", "", ()))
 
@@ -222,7 +222,7 @@ class Fusion:
         v.role = "alias"
         v.alias = base
         for d in v.demands:
-            self.wish(base, Demand(d.cluster, "load", d.context, d.chain))
+            self.request(base, Demand(d.cluster, "load", d.context, d.chain))
         return True
 
     def place_scalar(self, v: Value) -> None:
@@ -415,7 +415,7 @@ class Fusion:
         home.shape, home.axes, home.form = source, axes, form
         for w in home.members:
             w.role = "row"
-        for d in home.wishes:
+        for d in home.requests:
             if d.context == "full":
                 d.context = "row"
                 d.how = "same" if d.how == "row" and not d.chain else d.how
@@ -451,7 +451,7 @@ class Fusion:
             base, chain = x, ()
         store(base, "gather reads it at computed places")
         self.look_through(chain, c)
-        self.wish(base, Demand(c, "load", "full", chain))
+        self.request(base, Demand(c, "load", "full", chain))
 
     def join(self, v: Value, c: Cluster, role: str) -> None:
         v.cluster, v.role = c, role
@@ -514,7 +514,7 @@ class Fusion:
             store(base, f"no strides can say {base.op.name} of {list(lower)}, read through views")
         self.look_through(chain, c)
         way = "view" if was_stored else how(c, base, chain, context)
-        self.wish(base, Demand(c, way, context, chain))
+        self.request(base, Demand(c, way, context, chain))
 
     def look_through(self, chain: Views, c: Cluster) -> None:
         """Add demands to the views of a chain. If another consumer needs one of them stored, this
@@ -522,11 +522,11 @@ class Fusion:
         for view in chain:
             view.demands.append(Demand(c, "load", "", ()))
 
-    def wish(self, v: Value, d: Demand) -> None:
+    def request(self, v: Value, d: Demand) -> None:
         if v.is_leaf or v.stored:
             d.cluster.loads.add(v.id)
         if not v.is_leaf:
-            d.cluster.wishes.append(d)
+            d.cluster.requests.append(d)
             v.demands.append(d)
             if v.parent is not None:
                 v.parent.demands.append(d)

@@ -224,7 +224,7 @@ class RowWriter:
         self.lifetimes = value_lifetimes(passes) if plan.length else {}
         self.registers: dict[object, dict[int, Expr]] = {key: {} for key in self.lifetimes}
         self.shared: list[Buffer] = []
-        self.shelves: dict[object, Buffer] = {}
+        self.shared_buffers: dict[object, Buffer] = {}
         self.present = 0
         self.inverses: dict[Expr, Var] = {}
         self.plan = self.choose_rows_per_block(plan)
@@ -241,7 +241,7 @@ class RowWriter:
         while rows > 1 and rows * size * plan.length > ROOM:
             rows //= 2
         arrays = [self.share(of, plan.length * rows) for of in types]
-        self.shelves = {key: arrays[k] for key, k in places.items()}
+        self.shared_buffers = {key: arrays[k] for key, k in places.items()}
         self.rows = rows
         return plan if plan.by_block else plan._replace(threads=LANES * rows)
 
@@ -561,8 +561,8 @@ class RowWriter:
                 self.keep(key, k, (place, inside), known[s.var])
         elif self.plan.steps:
             known[s.var] = self.registers[key][k]
-        elif key in self.shelves:
-            known[s.var] = self.let("w", Load(self.shelves[key], self.shelf(place)))
+        elif key in self.shared_buffers:
+            known[s.var] = self.let("w", Load(self.shared_buffers[key], self.shared_index(place)))
         else:
             self.out += self.names.copy([s], known)
 
@@ -572,7 +572,7 @@ class RowWriter:
         """Store an element, or keep it for later passes if one of them stores it."""
         key = p.key(s.buffer, s.index)
         lifetime = self.lifetimes.get(key)
-        is_cached = lifetime is not None and (bool(self.plan.steps) or key in self.shelves)
+        is_cached = lifetime is not None and (bool(self.plan.steps) or key in self.shared_buffers)
         if lifetime is not None and is_cached and self.present < lifetime.last:
             self.keep(key, k, where, replaced(s.value, known))
             return
@@ -583,12 +583,12 @@ class RowWriter:
     def keep(self, key: object, k: int, where: tuple[Var, Var | None], value: Expr) -> None:
         if self.plan.steps:
             self.registers[key][k] = value
-        elif key in self.shelves:
+        elif key in self.shared_buffers:
             place, inside = where
-            one = Store(self.shelves[key], self.shelf(place), value)
+            one = Store(self.shared_buffers[key], self.shared_index(place), value)
             self.out.append(one if inside is None else If(inside, (one,)))
 
-    def shelf(self, place: Var) -> Expr:
+    def shared_index(self, place: Var) -> Expr:
         """Return the index of an element in shared memory."""
         if self.plan.by_block or self.rows == 1:
             return place
@@ -669,9 +669,9 @@ class RowWriter:
                 if isinstance(s.value, Load):
                     key = p.key(s.value.buffer, s.value.index)
                 lifetime = None if key is None else self.lifetimes.get(key)
-                shelf = self.shelves.get(key)
-                if lifetime is not None and shelf is not None and (lifetime.first < self.present):
-                    known[s.var] = self.let("w", Load(shelf, self.shelf(q)))
+                shared = self.shared_buffers.get(key)
+                if lifetime is not None and shared is not None and (lifetime.first < self.present):
+                    known[s.var] = self.let("w", Load(shared, self.shared_index(q)))
                 else:
                     self.out += self.names.copy([s], known)
             value = self.let("w", replaced(f.value, known))
