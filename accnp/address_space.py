@@ -50,7 +50,7 @@ def is_shortage(error: BaseException | None) -> bool:
 
 
 def make_shortage_error(what: str, nbytes: int) -> MemoryError:
-    """Return the error for a lack of memory; `what` says which function wanted it, and for what."""
+    """Return the error for a lack of memory; `what` says which function needs it, and why."""
     return MemoryError(
         f"{what}; got a request of {nbytes} bytes ({nbytes / 2**20:.3g} MiB); free memory, or "
         "raise the limit of the process"

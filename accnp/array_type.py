@@ -441,7 +441,7 @@ class Array(ArrayBase):
         [0, 2, 4]
         """
         if not is_traced(self._node):
-            engine.materialise([self._node])
+            engine.materialize([self._node])
 
     def is_deleted(self) -> bool:
         """Tell whether the buffer was donated or deleted.

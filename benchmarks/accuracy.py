@@ -117,7 +117,7 @@ def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
         parts.append(np.clip(np.where(rng.random(24) < 0.5, -x, x), low, high))
     if case.label in VANISHING:
         parts.append(rng.uniform(*VANISHING[case.label][info.dtype.itemsize // 8], 24))
-    # Tests take every other one, and so the first.
+    # Put the worst argument first, because the tests use every second argument.
     x = np.concatenate([_worst(case, dtype, True), *parts]).astype(dtype)
     x = x[x != 0]
     return [x] if x.size else None

@@ -27,13 +27,17 @@ class Case(NamedTuple):
     peer: str  # of NumPy or SciPy, "" where these have none
     spots: tuple[float, ...] = ()  # where cancellation is likely: zeros of the function
     share: int = 1  # of the number of points: fewer where mpmath takes long
-    whole: int = 0  # so many first arguments are whole numbers
-    hangs: bool = False  # jax's does not come back for some arguments: it is not asked
+    whole: int = 0  # number of leading arguments that are integers
+    hangs: bool = (
+        False  # JAX's function does not terminate for some arguments, so it is not measured
+    )
     note: str = ""  # which form of the function it is
     form: Form | None = None  # the function as called here; without it, as it is
     peer_form: Form | None = None  # the same for the peer
-    allowed: float = 0.0  # more ulp than the bar, in the test: the table says "over"
-    row: int = 0  # the argument is a row of so many numbers, the result is one
+    allowed: float = (
+        0.0  # ulp that are allowed in addition to the bar, in the test: the table says "over"
+    )
+    row: int = 0  # length of the vector that is the argument, the result is one
 
     @property
     def label(self) -> str:

@@ -104,7 +104,7 @@ EXPRESSIONS = {
     ),
     "selu-eager": Expression("SELU of 1e6", _selu, {"jax": 0.5}, eager=True),
     "norm": Expression(
-        "column normalisation 10000x10",
+        "column normalization 10000x10",
         lambda m: (norm, (normal((10_000, 10)),)),
         {"jax": 0.7},
         {"numpy": numpy_call(norm)},

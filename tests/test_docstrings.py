@@ -33,7 +33,7 @@ EXCEPTIONS = [
     for line in (Path(__file__).parent / "docstring_exceptions.txt").read_text().splitlines()
     if line.strip() and not line.startswith("#")
 ]
-# Aliases of types have no text of their own, and what is NumPy's has NumPy's.
+# Type aliases have no docstring, and re-exported objects of NumPy keep NumPy's.
 PUBLIC = {
     name: found
     for name, (kind, _) in NAMES.items()

@@ -17,7 +17,7 @@ import accnp.numpy as jnp
 from accnp import dtypes, errors, pytree
 from accnp.ir.trace import Trace, state, tracing
 
-# `accnp.config` is the switches themselves; the module behind it is asked for by name.
+# `accnp.config` is the object with the options, so the module is imported by name.
 switches = importlib.import_module("accnp.config")
 
 

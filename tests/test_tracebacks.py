@@ -12,7 +12,7 @@ import accnp.numpy as jnp
 from accnp import errors, lax, tree
 from accnp.experimental import checkify
 
-# `accnp.config` is the switches themselves; the module behind it is asked for by name.
+# `accnp.config` is the object with the options, so the module is imported by name.
 switches = importlib.import_module("accnp.config")
 
 

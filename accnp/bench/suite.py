@@ -70,7 +70,7 @@ def _softmax(m: Any) -> Made:
     return f, (normal(0, 4096, 512),)
 
 
-def _normalise(m: Any) -> Made:
+def _normalize(m: Any) -> Made:
     def f(x: Any) -> Any:
         centred = x - x.mean(0)
         return centred / m.numpy.sqrt((centred * centred).mean(0))
@@ -132,7 +132,7 @@ SUITE = {
     "sum": _make_expression(
         "sum of squares, 1e7", lambda m: (lambda x: (x * x).sum(), (normal(0, 10**7),))
     ),
-    "columns": _make_expression("column normalisation 20000x64", _normalise),
+    "columns": _make_expression("column normalization 20000x64", _normalize),
     "softmax": _make_expression("softmax over rows, 4096x512", _softmax),
     "stencil": _make_expression("5-point stencil, 1500x1500", _stencil),
     "distances": _make_expression("pairwise distances 1000x1000x3", _distances),

@@ -1,6 +1,6 @@
 """The engine: compute the values of pending nodes, and run the plans of traced functions.
 
-`materialise` collects the pending graph that ends in the given nodes, finds the plan for its
+`materialize` collects the pending graph that ends in the given nodes, finds the plan for its
 structure in the cache or makes one (program, fusion, kernels), and runs it. A plan with little
 work whose inputs are ready runs at once on the calling thread. Other plans are submitted to the
 stream of the device, and each output node holds a task until its buffer is delivered.
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELETED", "Plan", "array_of", "close", "compile_plan", "computing_device", "device_of",
-    "is_ready", "materialise", "needs_copy_between", "on_device", "one_node_per_device", "pending",
+    "is_ready", "materialize", "needs_copy_between", "on_device", "one_node_per_device", "pending",
     "plan_of_graph", "plan_of_pending", "ready", "run_plan", "to_device", "wait_for_value",
 ]  # fmt: skip
 
@@ -96,23 +96,23 @@ _dispatch_cache = BoundedCache["Hashable", tuple["Record", ...]]("dispatch_cache
 counters = {"plans": 0, "plan_hits": 0}
 
 
-def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
+def materialize(nodes: Sequence[Node], wait: bool = False) -> None:
     """Compute nodes: each then holds its value, or a task that will deliver it.
 
     With `wait`, the plan runs on this thread, or this thread waits for the stream.
     """
     if not devices.gpu_possible:
-        _materialise(nodes, wait)
+        _materialize(nodes, wait)
         return
     for node in device_copies(nodes):
         if node.value is None:
-            materialise(node.inputs)
+            materialize(node.inputs)
             execute.copy_between_devices(node, ready)
     for alike in group_by_device(nodes):
-        _materialise(alike, wait)
+        _materialize(alike, wait)
 
 
-def _materialise(nodes: Sequence[Node], wait: bool) -> None:
+def _materialize(nodes: Sequence[Node], wait: bool) -> None:
     mine: Claim | None = None
     try:
         while True:
@@ -402,7 +402,7 @@ def _compute(node: Node) -> None:
         if isinstance(value, tuple):
             node.value = as_tuple(value)[node.params["index"]]
             return
-    materialise([node], wait=True)
+    materialize([node], wait=True)
 
 
 def is_ready(node: Node) -> bool:
@@ -475,7 +475,7 @@ def run_plan(
     # Leaves are computed before the plan is submitted: work on the stream must not wait for work
     # that is queued after it.
     if not all([isinstance(x.value, Buffer) or x.op is LITERAL for x in leaves]):
-        materialise(leaves)
+        materialize(leaves)
     used = list(leaves)
     for k in plan.overwritten:
         ready(used[k])
@@ -497,7 +497,7 @@ def run_into(
     """
     if watch.on or plan.overwritten or plan.device is not None:
         return [ready(x) for x in run_plan(plan, leaves, avals)]
-    materialise(leaves)
+    materialize(leaves)
     buffers = [ready(x) for x in leaves] + plan.constants
     result_buffers: dict[int, Buffer] = {}
     pairs = zip(plan.output_slots, memory, strict=True)
@@ -541,7 +541,7 @@ def _on_deep_node(node: Node) -> None:
     # The value has not been requested yet. An error is raised when it is, by computing it again.
     try:
         if not _compute_by_entry(node):
-            materialise([node])
+            materialize([node])
     except FloatingPointError:  # debug_nans reports errors at the line of the operation
         raise
     except Exception:
@@ -560,11 +560,11 @@ def _perform_node(node: Node) -> None:
         # A collective runs at once, because other processes wait for this one.
         collective = node.op.kind == "opaque"
         if collective or has_effect(node.op, node.params) or not depends_on_marks(node.inputs):
-            materialise([node])
+            materialize([node])
         return
     if node.op.jvp is not ZERO and depends_on_marks(node.inputs):
         node.op.jvp()  # raises: callbacks cannot be differentiated
-    materialise(node.inputs)
+    materialize(node.inputs)
 
     def work() -> None:
         set_values([node], execute.run_callback(node, [array_of(x) for x in node.inputs]))

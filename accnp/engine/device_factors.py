@@ -68,7 +68,7 @@ class CallStep(AddressStep):
     def what(self) -> str:
         """Description of the step for `explain`."""
         name = self.name.replace("?", self.letter).removesuffix("_v2")
-        return f"a part of it: {name} of the GPU's library"
+        return f"part of a step: {name} of the GPU's library"
 
     def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         address, handle, bit = self.solver.function(self.name, self.letter)

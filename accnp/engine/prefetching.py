@@ -22,7 +22,9 @@ PREFETCH = "prefetches an operand into the cache, before a kernel gathers elemen
 LINE = 64  # bytes of a cache line
 # Bytes of an operand: more than a second-level cache holds, but less than the last level does.
 LEAST, MOST = 1 << 21, 1 << 24
-OFTEN = 4  # the minimum of gathered elements per cache line: then few are fetched in vain
+OFTEN = (
+    4  # the minimum of gathered elements per cache line: so that few prefetched lines are unused
+)
 # Bytes of a row. Elements within rows of at most this length are read nearly in memory order, row
 # after row, so that prefetching gains nothing.
 ROW = 256

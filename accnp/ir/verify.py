@@ -28,7 +28,7 @@ _PLACE = re.compile(r"\{(\d+)\}")
 
 
 class VerifyError(AssertionError):
-    """The compiler produced something that cannot be right; a bug of this package."""
+    """The compiler produced an internal consistency check failed, which is a bug in accnp."""
 
 
 def _fail(text: str) -> NoReturn:

@@ -57,7 +57,7 @@ def put_node(x: Node, where: Devices) -> Node:
     if state.abstract is None and devices_module.gpu_possible:
         if engine.needs_copy_between(a.devices, where):
             node = o.device_put(x, devices=where, source=a.devices)
-            engine.materialise([node])  # starts the copy now if there is a value
+            engine.materialize([node])  # starts the copy now if there is a value
             return node
         if where is not None and isinstance(x.value, Buffer) and x.trace is None:
             value = engine.to_device(x.value, gpu_among(where))

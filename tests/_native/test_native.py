@@ -874,7 +874,7 @@ f = jnp.jit(lambda x, k: {"y": x * k["a"] + 1, "z": (x @ x, k["a"])})
 x = jnp.arange(64.0)
 k = {"a": jnp.asarray(2.0)}
 wrong = []
-f(x, k), float(((x + 1) * x)[2]), float((x + 1)[0])  # compiled before anybody forks
+f(x, k), float(((x + 1) * x)[2]), float((x + 1)[0])  # compiled before the fork
 def work():
     for i in range(200):
         r = f(x, k)
@@ -960,7 +960,7 @@ except ImportError as error:
     assert run(code, ACCNP_NATIVE="0") == "False True\n"
 
 
-# --- machine code by name, threads as others see them ---
+# --- machine code by name, names of threads as other tools see them ---
 
 NAMED = """
 import ctypes, os

@@ -43,11 +43,11 @@ def function(m: Any, name: str) -> Callable[..., Any]:
     if space != "nn.initializers":
         return attribute
 
-    def initialised(*args: Any, key: Any = None, shape: Any = None, **kw: Any) -> Any:
+    def initialized(*args: Any, key: Any = None, shape: Any = None, **kw: Any) -> Any:
         """Create the initializer from the other arguments; call it if a key is passed."""
         return attribute(*args, **kw) if key is None else attribute(*args, **kw)(key, shape)
 
-    return initialised
+    return initialized
 
 
 def call(m: Any, name: str, case: CallLike, arrays: dict[str, Any]) -> Any:
@@ -83,7 +83,7 @@ def flatten_result(m: Any, tree: Any) -> tuple[Any, list[Any]]:
         if isinstance(x, dict):
             return ["dict", *[[k, walk(v)] for k, v in x.items()]]
         if hasattr(x, "weak_type") and isinstance(x, int | float | complex):
-            x = m.numpy.asarray(x)  # a number that knows its type
+            x = m.numpy.asarray(x)  # a typed scalar
         if isinstance(x, m.Array | np.ndarray):
             key = m.dtypes.issubdtype(x.dtype, m.dtypes.prng_key)
             leaves.append(m.random.key_data(x) if key else x)

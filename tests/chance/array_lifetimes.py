@@ -157,7 +157,7 @@ class Lifetimes:
 
     def wrong(self, some: bool = False) -> str | None:
         """Return the first wrong value. With `some`, check a random subset, because reading arrays
-        changes later behaviour.
+        changes later behavior.
         """
         live = self.r.sample(self.live, self.r.randint(0, len(self.live))) if some else self.live
         for what, pairs in (("a value", live), ("what others hold", self.held)):

@@ -71,7 +71,9 @@ def make_check(kind: str, fake: bool) -> Check:
 
 def check_seeds(kind: str, seeds: range, seconds: float, fake: bool) -> None:
     faulthandler.enable()
-    with contextlib.suppress(AttributeError, ValueError):  # the runner asks so where all stand
+    with contextlib.suppress(
+        AttributeError, ValueError
+    ):  # the runner sends this signal to get the stacks of all threads
         faulthandler.register(signal.SIGUSR1, all_threads=True)
     warnings.simplefilter("ignore")
     end = time.monotonic() + seconds

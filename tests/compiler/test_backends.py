@@ -376,7 +376,7 @@ def test_half_precision(code: str):
         np.testing.assert_array_equal(x, actual[0])
 
 
-# Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
+# Two passes over rows: folds of what is loaded, stored and computed; the last pass normalizes.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {
   heap row: f4[n]

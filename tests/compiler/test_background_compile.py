@@ -150,7 +150,7 @@ def test_both_tiers_have_the_same_bits(no_upgrades, x64):
         whole = [np.asarray(r) for r in f(x, y)]
     names = [*UNARY.split(), *BINARY.split(), "sum", "max", "matmul"]
     for name, a, b in zip(names, quick, whole, strict=True):
-        # Which of two nans an operation hands on is the processor's choice: their bits may differ.
+        # Which of two nans an operation returns depends on the processor: their bits may differ.
         np.testing.assert_array_equal(a, b, err_msg=name)
         if a.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]), name)

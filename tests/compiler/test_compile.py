@@ -1,4 +1,4 @@
-"""Kernels: values, the entry function, caches in the process, vectorisation, errors."""
+"""Kernels: values, the entry function, caches in the process, vectorization, errors."""
 
 import ctypes
 import re
@@ -170,7 +170,7 @@ def test_fastmath_keeps_the_formulas_of_functions(t):
         np.testing.assert_array_equal(out, expected, err_msg=name)
 
 
-def test_many_pointers_vectorise_without_checks_at_run_time():
+def test_many_pointers_vectorize_without_checks_at_run_time():
     count = 12
     names = [f"x{i}" for i in range(count - 1)]
     total = "f4(0.0)"

@@ -87,7 +87,7 @@ class _Graph:
     def launch(self) -> None:
         with Capturing() as now, np.errstate(all="ignore"):
             results = self.work()
-        assert now.asked == self.asked, "a graph repeats what was captured, this asks for more"
+        assert now.asked == self.asked, "the replay of a graph differs from the captured launches"
         for to, array in zip(self.value, results, strict=True):
             to[...] = array
 

@@ -95,7 +95,7 @@ class Module:
         self.shared = 0
         self.unsized: list[
             str
-        ] = []  # arrays in shared memory behind the others, as the launch says
+        ] = []  # arrays in shared memory after the others; the launch gives its size
         self.local = 0
         self.functions: dict[str, Function] = {}
         self.code: list[Any] = []

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT, WHOLE = 60, 180  # seconds for a check, and for all
 LARGE = 1 << 27  # numbers of float32: 1 GiB to read and write
 PARALLEL_CHECKS = 6
-SEQUENTIAL_CHECKS = ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations")
+SEQUENTIAL_CHECKS = ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorizations")
 CHECKS: dict[str, Callable[[], Any]] = {}
 
 
@@ -217,7 +217,7 @@ def _factors() -> dict[str, Any]:
 
 
 @check
-def factorisations_by_address() -> Any:
+def factorizations_by_address() -> Any:
     """Check whether machine code may call cuSOLVER, and the results of these calls, also in
     loops.
     """
@@ -250,7 +250,7 @@ def factorisations_by_address() -> Any:
 
 
 @check
-def speed_of_factorisations() -> Any:
+def speed_of_factorizations() -> Any:
     """Measure the milliseconds of factorizations called by address, and by CuPy."""
     from unittest.mock import patch
 

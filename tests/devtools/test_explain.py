@@ -128,7 +128,7 @@ OWN_WIDE = {
     "var": lambda x: jnp.var(x),
     "std": lambda x: jnp.std(x, 0),
     "grad of std": jnp.grad(lambda x: jnp.std(x)),
-    "normalised": lambda x: (x - x.mean()) / jnp.sqrt(x.var() + 1e-5),
+    "normalized": lambda x: (x - x.mean()) / jnp.sqrt(x.var() + 1e-5),
     "norm": lambda x: jnp.linalg.norm(x),
     "cov": lambda x: jnp.cov(x[:50]),
     "quantile": lambda x: jnp.quantile(x[:50], 0.3),

@@ -101,11 +101,11 @@ def test_profiling_keeps_results_and_laziness(monkeypatch):
 
 
 def test_stopping_restores_patched_functions():
-    code = node.record.__code__, engine.materialise.__code__
+    code = node.record.__code__, engine.materialize.__code__
     with profiler.profile(), profiler.profile():
         assert node.record.__code__ is not code[0]
         assert engine.watch.on
-    now = node.record.__code__, engine.materialise.__code__
+    now = node.record.__code__, engine.materialize.__code__
     assert all(a is b for a, b in zip(code, now, strict=True))
     assert not engine.watch.on
     assert session._open == []
@@ -160,7 +160,7 @@ def test_trace_writes_also_after_an_error(tmp_path):
         failing()
     data = profiler.ProfileData.from_file(written_files(tmp_path)["perfetto_trace.json.gz"])
     names = [e.name for p in data.planes for line in p.lines for e in line.events]
-    assert any(n.startswith("materialise") for n in names)
+    assert any(n.startswith("materialize") for n in names)
     assert not any(n.startswith("record ") for n in names)
 
 
@@ -268,4 +268,4 @@ def test_traces_of_subprocesses_are_taken_along(tmp_path, monkeypatch):
     data = profiler.ProfileData.from_file(written_files(tmp_path)["perfetto_trace.json.gz"])
     (plane,) = [p for p in data.planes if p.name.endswith(f" {child.pid}")]
     names = [e.name for line in plane.lines for e in line.events]
-    assert "materialise float(x)" in names
+    assert "materialize float(x)" in names

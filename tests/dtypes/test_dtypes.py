@@ -15,7 +15,7 @@ import accnp
 from accnp import dtypes
 from accnp.errors import TypePromotionError
 
-# `accnp.config` is the switches themselves; the module behind it is asked for by name.
+# `accnp.config` is the object with the options, so the module is imported by name.
 config = importlib.import_module("accnp.config")
 
 ALL = [name for name in dtypes.DTYPES if hasattr(jnp, name)]

@@ -193,7 +193,7 @@ EAGER = {
     "another array": (lambda x: x * OTHER - x, X),
     "numbers of rows": (lambda x: x * jnp.arange(512)[:, None], TABLE),
     "softmax": (softmax, TABLE),
-    "normalised": (lambda x: x / jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) + x, TABLE),
+    "normalized": (lambda x: x / jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) + x, TABLE),
     "complex": (lambda x: x * (1 + 2j) - 1, (X + 1j * X)),
     "whole numbers": (lambda x: (x ^ 5) + (x >> 1), X.view(np.int32)),
 }

@@ -29,7 +29,7 @@ PROGRAMS = {
 }
 
 
-# Axes of up to 4 elements (16 columns under a fold) are written out: see
+# Axes of up to 4 elements (16 columns in a reduction) are unrolled: see
 # compiler/specs/short_axes.py.
 
 

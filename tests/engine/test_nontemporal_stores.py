@@ -114,7 +114,7 @@ def test_loops_over_elements_and_rows_have_stores_of_their_own():
         "  for j in range(99):\n   o[p + j] = x[j]\n"
     )
     twice = nested + "  for j in range(99):\n   o[p + j] = o[p + j] + x[j]\n"
-    # A result that no other loop reads or writes, behind a fold.
+    # A result that no other loop reads or writes, after a reduction.
     folded = nested.replace(
         "  for j in range(99):\n", "  s = block_sum(x, 99)\n  for j in range(99):\n"
     ).replace("= x[j]", "= x[j] + s")

@@ -103,7 +103,7 @@ def test_shared_node_differs_from_two_equal_nodes():
         gc.collect()
         assert abs(pool_stats()["live_bytes"] - live) < 4096
         apart.append(abs(sys.getrefcount(None) - none))
-    # A fault loses a thousand each time; code made behind the test lets go of as many once.
+    # A fault loses a thousand each time; background compilation releases about as many, once.
     assert min(apart) < 500
 
 

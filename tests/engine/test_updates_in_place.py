@@ -99,7 +99,7 @@ HOLDERS = {
     "a jitted identity": jnp.jit(lambda x: x),
     "a tree": lambda x: {"a": [x]},
     "a closure": lambda x: jnp.jit(lambda y: x + y),
-    "a linearisation": lambda x: jnp.linearize(lambda v: v * v, x)[1],
+    "a linearization": lambda x: jnp.linearize(lambda v: v * v, x)[1],
 }
 
 

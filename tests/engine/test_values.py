@@ -96,7 +96,7 @@ def late():
     gate = threading.Event()
     default_stream().submit(lambda: gate.wait(60))
     x = jnp.sin(jnp.arange(12.0).reshape(3, 4))
-    engine.materialise([x._node])
+    engine.materialize([x._node])
     assert not x.is_ready()
     yield x, gate
     gate.set()

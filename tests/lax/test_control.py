@@ -334,7 +334,7 @@ def test_long_loops_run():
     assert int(seen[-1]) == 498501
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 lax = accnp.lax
 A3 = accnp.numpy.ones(3)
@@ -475,7 +475,7 @@ def test_selectors_out_of_bounds_take_the_first_or_the_last():
 
 
 def test_a_branch_that_occurs_several_times_is_traced_once():
-    """Programs that use one function in several places of a table rely on it (haiku's tests do)."""
+    """Haiku relies on this: it passes one function several times to `switch`."""
     traced = []
     table = jnp.arange(3.0)  # closed over: the branches share it
 

@@ -1,4 +1,4 @@
-"""Primitives of composite functions: they have their own equations, and can be bound with programs,
+"""Composite functions are single equations in jaxprs, and can be bound with programs,
 batched and differentiated.
 """
 

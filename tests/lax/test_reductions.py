@@ -245,7 +245,7 @@ def test_paddings_by_name():
         assert lax.padtype_to_pads(*args) == [tuple(p) for p in jax.lax.padtype_to_pads(*args)]
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 A = accnp.numpy.ones((2, 3))
 WRONG = [

@@ -234,7 +234,7 @@ def test_platform_dependent_selects_the_platform():
     assert float(accnp.jit(lambda x: f(x, cuda=lambda x: x * 2, cpu=lambda x: x * 3))(2.0)) == 6.0
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 lax = accnp.lax
 

@@ -1,5 +1,5 @@
 """Names that JAX has had since 0.11, under `as_jax`: a list of the names, and tests of their
-behaviour.
+behavior.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ MODULES = frozenset({"fcntl", "grp", "pwd", "resource", "termios"})
 FOLDERS = ("/proc/", "/sys/", "/dev/")
 CONDITIONS = ("hasattr", "sys.platform", "os.name", "SUPPORTED", "MACHINE")
 ERRORS = frozenset({"AttributeError", "OSError", "Exception", "ValueError"})
-# What is guarded elsewhere, by file; with the beginning of a name, only that.
+# Uses that are guarded elsewhere, by file, or by file and the beginning of a name.
 GUARDED = {
     "accnp/compiler/private_folders.py": "`private_folder` returns early without user numbers",
     "accnp/compiler/executable_memory.py": "callers test SUPPORTED",

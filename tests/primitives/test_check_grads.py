@@ -44,7 +44,7 @@ WITHOUT = {
     **dict.fromkeys(
         ("geqp3", "geqrf", "householder_product", "ormqr", "schur", "hessenberg", "tridiagonal",
          "symmetric_product", "cholesky_update", "lu_pivots_to_permutation"),
-        "no derivative is known: a part of factorisations that have one",
+        "no derivative is known: a part of factorizations that have one",
     ),
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_excluded_ops_have_no_derivative(op: str) -> None:
         for case in CASES[op]:
             aval = OPS[op].infer(*[as_node(x).aval for x in case.inputs], **case.params)  # type: ignore[misc]
             assert aval.dtype.kind in "biu"
-    elif op == "nextafter" or "factorisations" in WITHOUT[op]:
+    elif op == "nextafter" or "factorizations" in WITHOUT[op]:
         assert rules is None
     elif op in ("igamma_grad_a", "random_gamma_grad"):
         for rule in rules:

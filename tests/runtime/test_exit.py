@@ -23,7 +23,7 @@ for thread in threads:
 time.sleep({delay})
 {end}
 """
-# Each thing that has work or memory behind it as the interpreter is taken down.
+# Each thing that has pending work or memory as the interpreter is taken down.
 LEFT = {
     "one kernel": "import accnp.numpy as jnp; (jnp.ones(5) + 1).block_until_ready()",
     "helpers, work in flight": """

@@ -34,7 +34,7 @@ from accnp.ir import trace as traces
 ROOT = str(Path(jax.__file__).parent)
 CHECKS = ("RESUME", "CALL", "CALL_FUNCTION_EX")  # after which CPython runs handlers
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
-SAMPLE = 40  # so many places of each program, and all of those in `enters_or_leaves`
+SAMPLE = 40  # number of positions to test in each program, and all of those in `enters_or_leaves`
 
 Place = tuple[CodeType, int]
 

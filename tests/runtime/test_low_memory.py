@@ -158,7 +158,7 @@ def test_a_memory_error_of_python_gets_a_size(monkeypatch: pytest.MonkeyPatch) -
     exec(text, own)
     exec(compile(text, engine.__file__, "exec"), ours)
     x = jnp.ones(3) + 1
-    monkeypatch.setattr(engine, "_materialise", ours["fail"])
+    monkeypatch.setattr(engine, "_materialize", ours["fail"])
     with pytest.raises(MemoryError, match=r"got a request of 1048576 bytes"):
         float(x.sum())
     monkeypatch.undo()

@@ -19,7 +19,7 @@ def close(actual, expected):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-# --- rules of the user's that compute values and tangents together ---
+# --- rules of the user that compute values and tangents together ---
 
 
 def steps(b, x):

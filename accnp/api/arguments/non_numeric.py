@@ -57,7 +57,7 @@ def moves_elements(*parameters: str) -> Callable[[F], F]:
 
 
 def moves_float0(function: F) -> F:
-    """Declare that a function returns NumPy arrays of float0 for such arrays; keys need no help."""
+    """Declare that a function returns NumPy arrays of float0 for such arrays."""
     _float0_names.add(function.__name__)
     recover_with(function, _move_float0)
     return function

@@ -83,9 +83,9 @@ class Ref(Reference):
     Parameters
     ----------
     aval : AbstractRef
-        Type of the content.
-    refs : object
-        Table in which the content is kept.
+        Type of the content, which is not used: `refs` has it.
+    refs : Array
+        Content.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class Ref(Reference):
     See Also
     --------
     new_ref : Make a reference.
-    freeze : Return the content and end the use of a reference.
+    freeze : Return the content, after which the reference must not be used.
 
     Examples
     --------
@@ -243,6 +243,14 @@ class Ref(Reference):
 # --- functions ---
 
 
+def _check_whole_reference(ref: Any, function: str) -> Ref:
+    if isinstance(ref, Part):
+        raise ValueError(
+            f"{function}: expected a whole reference; got a part of shape {ref.shape}; use ref[...]"
+        )
+    return _check_reference(ref, function)
+
+
 def _check_reference(ref: Any, function: str) -> Any:
     if not isinstance(ref, Ref | Part):
         raise ValueError(
@@ -280,7 +288,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     See Also
     --------
     empty_ref : Reference of a given type.
-    freeze : Return the content and end the use of a reference.
+    freeze : Return the content, after which the reference must not be used.
 
     Notes
     -----
@@ -532,7 +540,7 @@ def freeze(ref: Ref) -> Array:
     Raises
     ------
     ValueError
-        If it is not a reference.
+        If it is not a reference, or only a part of one.
 
     See Also
     --------
@@ -545,7 +553,7 @@ def freeze(ref: Ref) -> Array:
     >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
     Array([0, 1], dtype=int32)
     """
-    return _check_reference(ref, "freeze").place("freeze").content
+    return _check_whole_reference(ref, "freeze").place("freeze").content
 
 
 @api_boundary
@@ -560,7 +568,7 @@ def free_ref(ref: Ref) -> None:
     Raises
     ------
     ValueError
-        If it is not a reference.
+        If it is not a reference, or only a part of one.
 
     See Also
     --------
@@ -571,4 +579,4 @@ def free_ref(ref: Ref) -> None:
     >>> import accnp as jnp
     >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
     """
-    _check_reference(ref, "free_ref").content = None
+    _check_whole_reference(ref, "free_ref").content = None

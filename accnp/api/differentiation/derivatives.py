@@ -1,6 +1,6 @@
 """`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize` and `linear_transpose`.
 
-Each runs the function on marks of its arguments (`linearised.py`) and records the derivative with
+Each runs the function on marks of its arguments (`linearized.py`) and records the derivative with
 the rules of the recorded ops.
 """
 
@@ -15,8 +15,8 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.values import check_callable
 from accnp.api.differentiation.linear_maps import Pullback, Pushforward, as_weak
-from accnp.api.differentiation.linearised import (
-    Linearised,
+from accnp.api.differentiation.linearize import (
+    Linearized,
     as_argnums,
     check_inputs,
     check_output,
@@ -24,7 +24,7 @@ from accnp.api.differentiation.linearised import (
     float0_zeros,
     gradients,
     leaf_nodes,
-    linearise_call,
+    linearize_call,
     marked_arguments,
     split_aux,
     with_weak_type,
@@ -132,7 +132,7 @@ def _value_and_grad(
                 whole[n] = x
             return fun(*whole, **kwargs)
 
-        lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
+        lin = linearize_call(function, fun, [args[n] for n in positions], call, has_aux, check)
         aval = _scalar_output(lin)
         check_output(function, aval, holomorphic)
         one = literal(1.0 if aval.dtype.kind != "c" else 1 + 0j, aval.dtype, aval.weak_type)
@@ -149,7 +149,7 @@ def _value_and_grad(
     return value_and_grad_fun
 
 
-def _scalar_output(lin: Linearised) -> Aval:
+def _scalar_output(lin: Linearized) -> Aval:
     if len(lin.out) != 1 or not lin.out_tree.shown().is_leaf():
         raise TypeError(
             "grad: Gradient only defined for scalar-output functions. Output was "
@@ -446,7 +446,7 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
     >>> float(y), float(push(1.0)), float(push(2.0))
     (9.0, 6.0, 12.0)
     """
-    lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
+    lin = linearize_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
 
     derivative = Pushforward(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
@@ -516,7 +516,7 @@ def vjp(
     >>> [float(g) for g in pull(1.0)]
     [3.0, 2.0]
     """
-    lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
+    lin = linearize_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
 
     pull = Pullback(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])

@@ -7,7 +7,7 @@ from typing import Any
 
 from accnp.api.arguments.values import check_callable
 from accnp.api.differentiation.derivatives import vjp
-from accnp.api.differentiation.linearised import checked_argnums
+from accnp.api.differentiation.linearize import checked_argnums
 from accnp.api.jit.jit import jit
 from accnp.errors import api_boundary
 

@@ -10,13 +10,13 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import cast, wrap
 from accnp.api.arguments.values import check_callable
-from accnp.api.differentiation.linearised import (
-    Linearised,
+from accnp.api.differentiation.linearize import (
+    Linearized,
     as_argnums,
     check_inputs,
     check_output,
     checked_argnums,
-    linearise_call,
+    linearize_call,
     with_weak_type,
 )
 from accnp.errors import KeyArrayError, alias, api_boundary
@@ -64,7 +64,7 @@ def _joint_basis(avals: Sequence[Aval]) -> list[Node]:
     return bases
 
 
-def _batched_jvp(lin: Linearised, k: int) -> list[Node | None]:
+def _batched_jvp(lin: Linearized, k: int) -> list[Node | None]:
     """Return the tangents of each output for all unit vectors of input k, with a leading axis."""
     aval = lin.in_avals[k]
     env: dict[int, Any] = {id(p): (zeros_like_aval(p.aval), False) for p in lin.map.inputs}
@@ -124,13 +124,13 @@ def _rows_between(x: Node, first: int, end: int) -> Node:
     )
 
 
-def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
+def _reverse_rows(lin: Linearized, i: int) -> list[Node | None]:
     """Return the cotangents of each input for all unit vectors of output i, with a leading axis."""
     aval = lin.out_avals[i]
     return _batched_vjp(lin, [i], [_basis(aval)], aval.size)
 
 
-def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
+def _reverse_table(lin: Linearized) -> list[list[Node | None]]:
     """Return the result of `_reverse_rows` for each output.
 
     Rules with symbolic zeros are called once for all outputs, as in JAX, so no cotangent is zero.
@@ -150,7 +150,7 @@ def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
 
 
 def _batched_vjp(
-    lin: Linearised, places: Sequence[int], bases: Sequence[Node], size: int
+    lin: Linearized, places: Sequence[int], bases: Sequence[Node], size: int
 ) -> list[Node | None]:
     """Return the cotangents of each input for batched cotangents of some outputs."""
     nonzero: list[bool] = []
@@ -234,7 +234,7 @@ def _jacobian(
 
         dynamic_args = [args[n] for n in positions]
         columns = _jvp_by_batching_rules if by_columns else None
-        lin = linearise_call(function, fun, dynamic_args, call, has_aux, check, columns)
+        lin = linearize_call(function, fun, dynamic_args, call, has_aux, check, columns)
         for a in lin.out_tree.shown_leaves(lin.out_avals):
             if holomorphic or not by_columns:
                 check_output(function, a, holomorphic)

@@ -14,7 +14,7 @@ from typing import Any
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.differentiation.linearised import Linearised, gradients
+from accnp.api.differentiation.linearize import Linearized, gradients
 from accnp.api.tracing.bodies import Reference
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
@@ -75,7 +75,7 @@ class _Types:
 
     places: list[int | None]  # position of each residual among the leaves of the arguments
 
-    def __init__(self, lin: Linearised, name: str) -> None:
+    def __init__(self, lin: Linearized, name: str) -> None:
         self.name = name
         self.in_tree, self.out_tree = lin.in_tree, lin.out_tree
         self.in_avals, self.out_avals = lin.in_avals, lin.out_avals
@@ -92,7 +92,7 @@ class _Derivative:
     _live: list[bool]
     _residuals: Sequence[Any]
 
-    def __init__(self, lin: Linearised, name: str) -> None:
+    def __init__(self, lin: Linearized, name: str) -> None:
         self.types = _Types(lin, name)
         self._map = lin.map
         self._marks = lin.marks

@@ -112,7 +112,7 @@ host_ids = alias(process_indices, "host_ids", "accnp")
 
 
 def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
-    """Name a part of a program, for jaxprs and profiles; results do not change.
+    """Mark a part of a program by a name, as programs for JAX do.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
 
     Returns
     -------
-    context manager
-        Operations recorded inside have the name. Shapes and dtypes do not change.
+    context manager or decorator
+        It has no effect: accnp does not record the name. Shapes and dtypes do not change.
 
     Raises
     ------
@@ -143,12 +143,12 @@ def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
     Array([2.], dtype=float32)
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope: the name must be a text; got {name!r}; pass a str")
-    return _keep_options()
+        raise TypeError(f"named_scope: name must be a string; got {name!r}; pass a str")
+    return _empty_context()
 
 
 @contextlib.contextmanager
-def _keep_options() -> Iterator[None]:
+def _empty_context() -> Iterator[None]:  # also a decorator, unlike contextlib.nullcontext
     yield
 
 
@@ -381,7 +381,7 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
     stats = device.memory_stats()
     if stats is None:
         raise ValueError(
-            f"device_memory_stats: the memory of a CPU is the machine's; got {device}; name a GPU"
+            f"device_memory_stats: statistics are available for GPUs only; got {device}; name a GPU"
         )
     return stats
 

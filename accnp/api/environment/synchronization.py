@@ -69,7 +69,7 @@ def _block_until_all_ready(x: Any) -> Any:
     ]
     nodes = [x._node for x in late if type(x) is Array and not is_traced(x._node)]
     if nodes:
-        engine.materialise(nodes)
+        engine.materialize(nodes)
     for leaf in late:
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()

@@ -143,7 +143,7 @@ class ArrayFunction:
             if a.dtype.kind not in "biufc" or (a.dtype.itemsize < 4 and a.dtype.kind == "f"):
                 what = f"operand {i}" if i < len(ins) else f"result {i - len(ins)}"
                 raise TypeError(
-                    f"kernel: {self.of}: Numba has no arithmetic for the dtype of {what}; got "
+                    f"kernel: {self.of}: Numba does not support the dtype of {what}; got "
                     f"{a.dtype.name}; convert it to float32 with astype"
                 )
         module = imported("accnp.compiler.numba.user_functions")

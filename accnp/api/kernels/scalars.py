@@ -81,7 +81,7 @@ class ScalarFunction:
         compiled = imported("accnp.compiler.numba.user_functions")
         ins = [x.astype(computed(x.dtype), copy=False) for x in arrays]
         with np.errstate(all="ignore"):
-            return np.asarray(compiled.vectorised(self.text.python)(*ins)).astype(out)
+            return np.asarray(compiled.vectorized(self.text.python)(*ins)).astype(out)
 
 
 def computed(dtype: np.dtype) -> np.dtype:

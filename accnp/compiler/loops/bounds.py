@@ -34,7 +34,7 @@ class Linear(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Lower and upper bounds of a number; none are known if there are none."""
+    """Lower and upper bounds of a number; an empty sequence means that no bound is known."""
 
     low: Sequence[Linear]
     high: Sequence[Linear]

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
         def dtype(self) -> np.dtype: ...
 
 
-__all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
+__all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorized"]
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 # Lines of Numba's messages that contain nothing about the user's program.
 _NOISE = re.compile(
     r"^(Failed in|During:|File |This error may|Use of|Enable logging|- |There are \d|"
@@ -159,7 +159,7 @@ class _Number:
 
 
 @functools.lru_cache(256)
-def vectorised(function: FunctionType) -> Callable[..., Any]:
+def vectorized(function: FunctionType) -> Callable[..., Any]:
     """Return a function of numbers as a function of arrays, which is the reference of kernels."""
     return numba.vectorize(nopython=True)(_substitute_helpers(function, {}))
 
@@ -168,7 +168,7 @@ def gist(error: Exception) -> str:
     """Return the first lines of an error message from Numba, without those about Numba itself."""
     quotes = False
     lines: list[str] = []
-    for line in _COLOURS.sub("", str(error)).split("\n"):
+    for line in _COLORS.sub("", str(error)).split("\n"):
         # After the place of a statement, Numba quotes the lines around it up to an empty line.
         quotes = bool(line.strip()) and (quotes or line.startswith("File "))
         text = line.strip().removeprefix(">>> ")
@@ -182,7 +182,7 @@ def gist(error: Exception) -> str:
 
 def line_in(error: Exception, file: str) -> int | None:
     """Return the first line number of a file that a message from Numba names."""
-    text = _COLOURS.sub("", str(error))
+    text = _COLORS.sub("", str(error))
     return next((int(n) for p in _PLACES for name, n in p.findall(text) if name == file), None)
 
 

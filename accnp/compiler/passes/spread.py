@@ -42,7 +42,7 @@ _ZERO = Const(0, I8)
 
 
 def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel:
-    """Return the kernel for a GPU of a kernel whose elements or rows are independent.
+    """Return a GPU kernel that computes a map whose elements or rows are independent.
 
     Parameters
     ----------

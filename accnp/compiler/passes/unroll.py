@@ -77,11 +77,12 @@ def _loaded(kernel: Kernel) -> set[Var]:
 
 
 def _fills_vector(s: For, loaded: Set[Var]) -> bool:
-    """Return whether a loop carries a value over MOST adjacent elements at a loaded place.
+    """Return whether a loop carries a value over MOST adjacent elements whose start index was
+    loaded from memory.
 
     LLVM's vectorizer makes vectors of its steps. If the loop were unrolled, it would make vectors
     of the steps of the loop around it, with a gather for each element: a search that compares 16
-    numbers at a time took 1.8 to 3.5 of the time.
+    numbers at a time took 1.8 to 3.5 times as long.
     """
     if not s.carried or s.start != Const(0, I8) or s.stop != Const(MOST, I8) or s.step != 1:
         return False

@@ -171,7 +171,7 @@ def _points() -> list[FunctionPatch | _Recording]:
         point("compiler.fusion.lower", "lower", _pass("lowering")),
         point("compiler.specs.launches", "build_generated", _pass("source")),
         point("engine.plan", "make_plan", _plan),
-        point("engine", "materialise", _record_materialise),
+        point("engine", "materialize", _record_materialize),
         point("engine.pending", "unreferenced_leaves", _record_copies),
         point("engine.execute", "run", _run),
         point("compiler.kernel_cache", "_make", _compile),
@@ -258,7 +258,7 @@ def _position(frame: FrameType) -> Any:
     return next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
 
 
-def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
+def _record_materialize(original: Any, nodes: Any, wait: bool = False) -> None:
     avals = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
     if not avals:
         return original(nodes, wait)

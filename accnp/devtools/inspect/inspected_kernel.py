@@ -238,7 +238,7 @@ class KernelOnGpu(InspectedKernel):
         """Not kept; see `ptx`."""
         raise NotImplementedError(
             f"llvm: a kernel for {self.device} is kept as PTX; got that of step {self.step}; "
-            "look at its ptx"
+            "use its `ptx` attribute"
         )
 
     def facts(self) -> dict[str, float]:

@@ -22,8 +22,8 @@ from accnp.key_array import PRNGKeyArray
 
 __all__ = ["repr_html"]
 
-PREVIEW_ELEMENTS = 64  # arrays of more elements are summarised, as NumPy does above 1000
-PREVIEW_EDGE = 3  # elements shown at each end of an axis of a summarised array
+PREVIEW_ELEMENTS = 64  # arrays of more elements are summarized, as NumPy does above 1000
+PREVIEW_EDGE = 3  # elements shown at each end of an axis of a summarized array
 DEVICE_COPY_BYTES = 1 << 20  # values of larger arrays on a GPU are not copied for a preview
 
 READY, RUNNING = "ready", "being computed"

@@ -21,7 +21,7 @@ KINDS = frozenset(
     ["trace", "call", "plan", "pass", "compile", "use", "copy", "run", "step", "wait", "note"]
 )
 # Display names of kinds.
-_SHOWN = {"use": "materialise", "step": "launch"}
+_SHOWN = {"use": "materialize", "step": "launch"}
 
 
 class KernelTotal:

@@ -133,7 +133,7 @@ class _RandomGamma(Primitive):
 random_gamma_p = _RandomGamma("random_gamma")
 
 
-class _Optimised(Composed):
+class _Optimized(Composed):
     """The rule of a `custom_vjp` with `optimize_remat`, which accnp does not have."""
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -144,5 +144,5 @@ class _Optimised(Composed):
         )
 
 
-remat_opt_p = _Optimised("remat_opt", lambda *xs: list(xs))
+remat_opt_p = _Optimized("remat_opt", lambda *xs: list(xs))
 remat_opt_p.multiple_results = True

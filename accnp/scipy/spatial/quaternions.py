@@ -25,7 +25,7 @@ from accnp.numpy.taking import take_along_axis
 
 __all__ = [
     "applied", "canonical", "composed", "elementary", "floating", "from_euler", "from_matrix",
-    "from_mrp", "from_rotvec", "inverse", "magnitude", "normalised", "to_euler", "to_matrix",
+    "from_mrp", "from_rotvec", "inverse", "magnitude", "normalized", "to_euler", "to_matrix",
     "to_mrp", "to_rotvec",
 ]  # fmt: skip
 
@@ -44,7 +44,7 @@ def _length(x: Array) -> Array:
     return where(some, norm(where(some, x, 1), axis=-1, keepdims=True), 0)
 
 
-def normalised(q: Array) -> Array:
+def normalized(q: Array) -> Array:
     """Normalize a quaternion to length 1."""
     return q / norm(q, axis=-1, keepdims=True)
 
@@ -111,7 +111,7 @@ def from_matrix(m: Array) -> Array:
     turned = [e[2][1] - e[1][2], e[0][2] - e[2][0], e[1][0] - e[0][1], 1 + trace]
     choices.append(stack(turned, axis=-1))
     best = stack([e[0][0], e[1][1], e[2][2], trace], axis=-1).argmax(axis=-1)[..., None, None]
-    return normalised(take_along_axis(stack(choices, axis=-2), best, axis=-2)[..., 0, :])
+    return normalized(take_along_axis(stack(choices, axis=-2), best, axis=-2)[..., 0, :])
 
 
 def from_rotvec(v: Array) -> Array:

@@ -112,7 +112,7 @@ class Rotation(NamedTuple):
     @api_boundary
     def from_quat(cls, quat: Any) -> Rotation:
         """Make rotations of quaternions (x, y, z, w) of shape (..., 4) and of any length but 0."""
-        return cls(quat_.normalised(_convert_argument("from_quat", quat, (4,))))
+        return cls(quat_.normalized(_convert_argument("from_quat", quat, (4,))))
 
     @classmethod
     @api_boundary
@@ -133,7 +133,7 @@ class Rotation(NamedTuple):
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
         """Sample a uniformly distributed rotation, or `num` of them."""
         shape = (4,) if num is None else (num, 4)
-        return cls(quat_.normalised(random.normal(random_key, shape)))
+        return cls(quat_.normalized(random.normal(random_key, shape)))
 
     @property
     def single(self) -> bool:
@@ -158,7 +158,7 @@ class Rotation(NamedTuple):
     def __mul__(self, other: Any) -> Rotation:
         """Compose: rotate by the other rotation, then by this one."""
         check_ranks(_name("__mul__"), [self.quat.shape[:-1], other.quat.shape[:-1]])
-        return Rotation(quat_.normalised(quat_.composed(self.quat, other.quat)))
+        return Rotation(quat_.normalized(quat_.composed(self.quat, other.quat)))
 
     @api_boundary
     def apply(self, vectors: Any, inverse: bool = False) -> Array:

@@ -282,7 +282,7 @@ def _gennorm_cdf(z: Any, beta: Any) -> Any:
 
 
 gennorm = declare(
-    "gennorm", "the generalised normal distribution", "beta", place="", loose=_ALL,
+    "gennorm", "the generalized normal distribution", "beta", place="", loose=_ALL,
     pieces=True, positive=True,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
     # At 0 the derivative is the density there.

@@ -67,7 +67,7 @@ def test_texts_are_escaped():
 
 
 def test_html_sets_no_colours():
-    """The notebook's theme, light or dark, determines the colours."""
+    """The notebook's theme, light or dark, determines the colors."""
     for style in read(jnp.ones(3).block_until_ready()).styles:
         assert not any(word in style for word in ("#", "rgb", "white", "black"))
 

@@ -411,3 +411,11 @@ def test_a_forward_rule_gets_a_reference_and_one_of_zeros_as_its_tangent():
     f.defjvp(rule)
     assert float(accnp.grad(lambda x: f(x, ref))(2.0)) == 7
     assert seen == [(4.0, 0.0)]
+
+
+@pytest.mark.parametrize("function", [accnp.freeze, accnp.free_ref])
+def test_a_part_of_a_reference_is_refused_and_the_reference_remains(function):
+    ref = accnp.new_ref(accnp.arange(3))
+    with pytest.raises(ValueError, match=r"expected a whole reference; got a part of shape \(2,\)"):
+        function(ref.at[1:])
+    assert ref[...].tolist() == [0, 1, 2]

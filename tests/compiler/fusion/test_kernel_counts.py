@@ -45,7 +45,7 @@ CASES = {
     "reversed": (lambda x: x[::-1] + x, [X], ["map"]),
     "several outputs": (lambda x, y: (x + y, x * y, jnp.exp(x)), [X, X], ["map"]),
     "softmax over rows": (softmax, [X], ["row"]),
-    "layer normalisation": (layer_norm, [X, V, V], ["row"]),
+    "layer normalization": (layer_norm, [X, V, V], ["row"]),
     "mean and variance of rows": (lambda x: (x.mean(1), x.var(1)), [X], ["row"]),
     "distances": (lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1), [X, X], ["row"]),
     "cross entropy with its slope": (
@@ -58,7 +58,7 @@ CASES = {
     "long sum": (lambda x: x.sum(), [np.ones(100_000, np.float32)], ["split", "rest"]),
     "column mean": (lambda x: x.mean(0), [X], ["column"]),
     "column deviation": (lambda x: x.std(0), [X], ["column", "column"]),
-    "column normalisation": (
+    "column normalization": (
         lambda x: (x - x.mean(0)) / x.std(0),
         [X],
         ["column", "column", "map"],  # sums of float32 and of float64 in one pass
@@ -222,7 +222,7 @@ def test_updates_of_one_value_need_no_array_of_it():
         last = steps[-1].moved
         assert last >= 4 * size
         assert last <= 4 * size + 4 * 7 * 300 + 4 * 300 + 8
-    # Somebody reads the zeros, too: there is an array of them.
+    # The zeros are an output, too, so they are materialized.
     both = plan_of(lambda i: ((z := jnp.zeros(9)), z.at[i].add(1.0)), AT).steps
     assert len([take for step in both for take in step.updated_slots]) == 1
 

@@ -1,4 +1,4 @@
-"""LLVM's part: the same code from each of several threads, errors, and no memory kept."""
+"""Generation of object files: the same code from several threads, errors, and no memory leaks."""
 
 import gc
 import os

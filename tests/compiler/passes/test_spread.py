@@ -35,7 +35,7 @@ WAYS = {"one": (1, False), "apart": (4, False), "adjacent": (4, True)}
 
 
 def arrays(n: int, shift: int = 0) -> dict[str, np.ndarray]:
-    """Operands and results of n elements, which begin so many elements after a line."""
+    """Operands and results of n elements, which begin this many elements after a cache line."""
     rng = np.random.default_rng(n)
 
     def placed(x: np.ndarray) -> np.ndarray:

@@ -185,7 +185,7 @@ class Block(Batch):
                 text.add(self.minus("g[e]", "v", f"g[k * {width} + c]"))
         text.add("barrier()")
 
-    def factorise(self, m: str, n: str, least: str, ld: str) -> None:
+    def factorize(self, m: str, n: str, least: str, ld: str) -> None:
         """Replace f by its factors, with exchanged rows; p[k] is the row that was exchanged with
         row k. Each warp searches a column for its largest element."""
         text, code, part = self.text, self.code, self.part
@@ -288,7 +288,7 @@ def lu(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKe
     ld = text.integer(columns | 1)
     with b.each("xyrq", pivots=True):
         b.load("x", 0, m, n, ld)
-        b.factorise(m, n, least, ld)
+        b.factorize(m, n, least, ld)
         with b.rows("0", m), b.lanes("j", "0", n):
             text.add(f"y[i * {n} + j] = f[i * {ld} + j]")
         with b.alone("i", "0", least):
@@ -310,7 +310,7 @@ def solve(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> Ow
     with b.each("axy", "g", pivots=True):
         b.load("a", 0, n, n, ld)
         b.tile("x", *b.strides(1), n)
-        b.factorise(n, n, n, ld)
+        b.factorize(n, n, n, ld)
         with b.alone("c", "0", str(width)), text.block(f"for i in range({n}):"):
             text.add(f"k = i8(p[i]) * {width} + c", f"v = g[i * {width} + c]")
             text.add(f"g[i * {width} + c] = g[k]", "g[k] = v")
@@ -330,7 +330,7 @@ def det(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnK
     text, n = b.text, b.text.integer(size)
     with b.each("xyz"[: 1 + len(results)], pivots=True):
         b.load("x", 0, n, n, n)
-        b.factorise(n, n, n, n)
+        b.factorize(n, n, n, n)
         with text.block("if me == 0:"):
             b.determinant(n, several)
     return b.own(size**3)

@@ -173,7 +173,7 @@ def solve_kernel(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
     code, text = batch.code, batch.text
     n, r = (text.integer(x) for x in b.shape[-2:])
     with batch.each("xby"):
-        _factorise(batch, n)
+        _factorize(batch, n)
         batch.copy("y", "b", 1, n, r)
         with text.block(f"for i in range({n}):"):
             text.add("w = i8(p[i])")
@@ -194,7 +194,7 @@ def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
         return None
     text, n = batch.text, batch.text.integer(size)
     with batch.each("xyz"[: 1 + len(results)]):
-        _factorise(batch, n)
+        _factorize(batch, n)
         batch.determinant(n, several)
         text.add("release(f)", "release(p)")
     return batch.own(size**3 // 100)
@@ -345,7 +345,7 @@ def _pivot(text: Text, n: str, code: str) -> None:
                 text.add(f"v = f[{one}]", f"f[{one}] = f[{other}]", f"f[{other}] = v")
 
 
-def _factorise(batch: Batch, n: str) -> None:
+def _factorize(batch: Batch, n: str) -> None:
     """Write code that sets f to the factors of the matrix at x, and p to its pivots."""
     code, text = batch.code, batch.text
     text.add(f"f = heap_{code}({n} * {n})", f"p = heap_i4({n})")

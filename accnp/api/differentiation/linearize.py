@@ -1,6 +1,6 @@
 """The value and the derivative of a function at a point, recorded over marks of its arguments.
 
-`linearise_call` returns a `Linearised`; the public functions of `derivatives.py` and `jacobians.py`
+`linearize_call` returns a `Linearized`; the public functions of `derivatives.py` and `jacobians.py`
 apply its linear map. This module also checks dtypes and argnums.
 """
 
@@ -28,8 +28,8 @@ from accnp.transforms.traversal import inexact
 from accnp.transforms.vjp import LinearMap, linearize_outputs
 
 __all__ = [
-    "Linearised", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",
-    "gradients", "leaf_nodes", "linearise_call", "marked_arguments", "split_aux", "with_weak_type",
+    "Linearized", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",
+    "gradients", "leaf_nodes", "linearize_call", "marked_arguments", "split_aux", "with_weak_type",
 ]  # fmt: skip
 
 
@@ -94,12 +94,12 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
 Columns = Callable[[list[Node], list[Node], Trace], list[list[Node | None]] | None]
 
 
-class Linearised:
+class Linearized:
     """The value and derivative of a function at a point, recorded over marks.
 
     Attributes:
         map: the derivative.
-        columns: its columns, by input and output, if `linearise_call` was asked for them.
+        columns: its columns, by input and output, if `linearize_call` was asked for them.
         marks: the nodes that represent the leaves of the arguments among the residuals.
     """
 
@@ -115,7 +115,7 @@ class Linearised:
     aux: Any
 
 
-def linearise_call(
+def linearize_call(
     function: str,
     fun: Callable[..., Any],
     dynamic: Sequence[Any],
@@ -123,7 +123,7 @@ def linearise_call(
     has_aux: bool,
     check: Callable[[list[Any]], None] | None = None,
     columns: Columns | None = None,
-) -> Linearised:
+) -> Linearized:
     """Record `call(dynamic)` over marks and differentiate it.
 
     `columns` differentiates functions with a batching rule, which have no linear map.
@@ -133,7 +133,7 @@ def linearise_call(
     nodes = leaf_nodes(function, leaves)
     if check is not None:
         check(tree.shown_leaves([n.aval for n in nodes]))
-    self = Linearised()
+    self = Linearized()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
         arguments = marked_arguments(marks, leaves)
