@@ -255,7 +255,7 @@ def _run_host_step(step, slots):
     with np.errstate(all="ignore"):
         out = step.op.numpy(*arrays, **step.params)
     for slot, index in step.results:
-        aval = step.aval if index < 0 else step.aval[index]
+        aval = step.avals[max(index, 0)]
         value = np.asarray(out if index < 0 else out[index])
         slots[slot] = as_bytes(np.broadcast_to(value, aval.shape).astype(aval.dtype))
 
