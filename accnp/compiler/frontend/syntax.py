@@ -12,7 +12,7 @@ import ast
 import functools
 import io
 import tokenize
-from typing import Any, cast
+from typing import cast
 
 __all__ = [
     "TOO_DEEP", "called_function", "describe_statement", "functions_of", "line_of_deepest",
@@ -113,9 +113,9 @@ def walk(tree: ast.AST) -> list[ast.AST]:
     add = nodes.append
     for node in nodes:  # the list grows during the loop
         for field in _fields(type(node)):
-            below: Any = getattr(node, field)
+            below: object = getattr(node, field)
             if type(below) is list:
-                for n in cast("list[Any]", below):
+                for n in cast("list[object]", below):
                     if isinstance(n, ast.AST):
                         add(n)
             elif isinstance(below, ast.AST):

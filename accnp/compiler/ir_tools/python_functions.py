@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import typing
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsInt
+from typing import TYPE_CHECKING, SupportsFloat, SupportsInt
 
 import ml_dtypes
 import numpy as np
@@ -26,9 +26,9 @@ from accnp.ir.op import COMBINES, Combine, for_each_combine
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from accnp.compiler.ir_tools.python_types import Integer, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import Functions, Integer, Number, Places, Pointer
 
-DTYPES: dict[str, Any] = {
+DTYPES: dict[str, type[np.generic]] = {
     "b1": np.bool_,
     "i1": np.int8,
     "i2": np.int16,
@@ -49,7 +49,7 @@ special = importlib.import_module("scipy.special")  # has no types
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
+def _without_warnings(f: Callable[..., ArrayLike]) -> Callable[..., Number]:
     """Return the function in the dtype of its first argument, without warnings."""
 
     def call(*xs: ArrayLike) -> Number:
@@ -65,7 +65,7 @@ def _as_scalar(x: np.ndarray) -> Number:
     return typing.cast("Number", x[()])
 
 
-def _keep_integers(f: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_integers(f: Callable[..., object]) -> Callable[..., object]:
     """Return a rounding function that returns integers unchanged."""
 
     def call(x: object) -> object:
@@ -296,12 +296,12 @@ def _find_not_normal(a: Pointer, n: Integer) -> np.int64:
     return np.int64(indices[0] if indices.size else n)
 
 
-def _compute_in_float64(f: Callable[..., Any]) -> Callable[..., Any]:
+def _compute_in_float64(f: Callable[..., ArrayLike]) -> Callable[..., Number]:
     """Return a function in float64, with the type of its first operand as the result's."""
     return _without_warnings(lambda *xs: f(*[np.float64(x) for x in xs]))
 
 
-def _widen_to_float64(f: Callable[..., Any]) -> Callable[..., Any]:
+def _widen_to_float64(f: Callable[..., ArrayLike]) -> Callable[..., Number]:
     """Return the reference of an op in float64, with the type of its first operand as the
     result's."""
 
@@ -403,7 +403,7 @@ def _heap(dtype: type[np.generic]) -> Callable[[SupportsInt], np.ndarray]:
     return lambda n: np.empty(int(n), dtype)
 
 
-NAMESPACE: dict[str, Any] = {
+NAMESPACE: Functions = {
     "quotient": _quotient,
     "inverse": _inverse,
     "divided": _multiply_by_inverse,

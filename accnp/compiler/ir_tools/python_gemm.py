@@ -9,8 +9,9 @@ They have the library's order of summation (`library.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,7 +19,14 @@ from accnp.compiler.library.library import SHAPES, SIGNATURES, source
 from accnp.compiler.library.sizes import CHAIN_BYTES, LANES_BYTES, PANEL_VECTORS, RUN, VECTOR_RUN
 
 if TYPE_CHECKING:
-    from accnp.compiler.ir_tools.python_types import Integer, MultiplyAdd, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import (
+        Functions,
+        Integer,
+        MultiplyAdd,
+        Number,
+        Places,
+        Pointer,
+    )
 
 VECTOR_BYTES = 32
 
@@ -179,7 +187,7 @@ def _release(p: object) -> None:
     pass
 
 
-def _compile_source(name: str, scope: dict[str, Any]) -> Callable[..., None]:
+def _compile_source(name: str, scope: Functions) -> Callable[..., None]:
     """Return a function that executes the source of a library kernel."""
 
     def call(*args: Pointer | Integer) -> None:
@@ -190,7 +198,7 @@ def _compile_source(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     return call
 
 
-def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
+def namespace(floats: MultiplyAdd, scope: Functions) -> Functions:
     """Return the functions by name; `scope` contains the functions that the sources of library
     kernels call."""
     types: dict[str, type[Number]] = {
@@ -201,7 +209,7 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
     def fma(x: Number, y: Number, z: Number) -> Number:
         return (_multiply_add_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
-    functions: dict[str, Any] = {
+    functions: Functions = {
         "copy_vector": _copy_vector, "copy_words": _copy_words,
         "copy_complex_pairs": _copy_complex_pairs, "transpose_square": _transpose_square,
         "add_scaled": _add_scaled(1, fma), "add_scaled_4": _add_scaled(4, fma),
@@ -224,8 +232,8 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         functions["multiply_complex_" + shape] = _multiply(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = PANEL_VECTORS * VECTOR_BYTES // np.dtype(dtype).itemsize
-        functions["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+        functions["panel_" + name] = partial(np.empty, count, dtype)
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
         count = LANES_BYTES // np.dtype(dtype).itemsize
-        functions["lanes_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+        functions["lanes_" + name] = partial(np.empty, count, dtype)
     return functions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsInt, cast
+from typing import TYPE_CHECKING, SupportsInt, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from accnp.compiler.library.routines import (
 from accnp.compiler.library.sizes import LISTS
 
 if TYPE_CHECKING:
-    from accnp.compiler.ir_tools.python_types import Integer, Number, Places, Pointer
+    from accnp.compiler.ir_tools.python_types import Functions, Integer, Number, Places, Pointer
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 
@@ -112,9 +112,9 @@ def _constant(value: int) -> Callable[[], int]:
     return lambda: value
 
 
-def namespace() -> dict[str, Callable[..., Any]]:
+def namespace() -> Functions:
     """Return the functions by name."""
-    functions: dict[str, Callable[..., Any]] = {
+    functions: Functions = {
         "distribute": _distribute,
         "permute": _permute,
         "collect_at_least": _collect_at_least,

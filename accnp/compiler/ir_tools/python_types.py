@@ -7,11 +7,11 @@ module imports this one when a program runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
-__all__ = ["ArrayPointer", "Integer", "MultiplyAdd", "Number", "Places", "Pointer"]
+__all__ = ["ArrayPointer", "Functions", "Integer", "MultiplyAdd", "Number", "Places", "Pointer"]
 
 
 class _Flags(Protocol):
@@ -44,4 +44,6 @@ class Places(Protocol):
 Integer: TypeAlias = int  # or an integer of NumPy, for which the same operators exist
 Number: TypeAlias = np.number
 Pointer: TypeAlias = np.ndarray | ArrayPointer
+# That kernels call, by name: they return a number, a pointer or nothing.
+Functions: TypeAlias = dict[str, Callable[..., Any]]
 MultiplyAdd: TypeAlias = Callable[[Number, Number, Number], Number]  # x * y + z

@@ -8,7 +8,7 @@ kernel. Their modules are loaded on first use, so that a program loads the famil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
@@ -16,6 +16,9 @@ from accnp.ir.op import Op
 from accnp.lazy_imports import imported
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from accnp.compiler.library.cupy.array_types import Array, Arrays
     from accnp.ir.op_types import Params
 
 
@@ -28,18 +31,19 @@ Writer = Callable[[Sequence[Operand], Sequence[Aval], "Params"], OwnKernel | Non
 
 def writer(name: str) -> Writer | None:
     """Return the writer that a lowering names; None for no name."""
-    return _function(name) if name else None
+    return getattr(*_find_function(name)) if name else None
 
 
-def gpu_call_of(op: Op) -> Callable[..., Any] | None:
+def gpu_call_of(op: Op) -> Callable[..., Array | Arrays | None] | None:
     """Return the function that computes an op for GPUs: that of a user's kernel, which gets the
     driver, or a function of `cupy/calls.py`. None if there is none."""
     if op.cuda is not None:
         return op.cuda
     name = op.lowering.gpu
-    return _function(name) if name else None
+    return getattr(*_find_function(name)) if name else None
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _find_function(name: str) -> tuple[ModuleType, str]:
+    """Return the module that a lowering names, and the name of the function in it."""
     module, _, function = name.rpartition(".")
-    return getattr(imported(f"accnp.compiler.library.{module}"), function)
+    return imported(f"accnp.compiler.library.{module}"), function

@@ -92,7 +92,7 @@ def address(symbol: str, load: Callable[[str], ModuleType] = importlib.import_mo
 
 def _capsule_address(module: ModuleType, name: str) -> int:
     """Return the address of a C function that a Cython module exports."""
-    capsule: Any = module.__pyx_capi__[name]
+    capsule: object = module.__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -5,8 +5,6 @@ NaN and infinity keep their meaning: the flags `nnan` and `ninf` are not set.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from llvmlite.ir import instructions
 
@@ -26,8 +24,7 @@ def allow_fast(module: ir.Module) -> None:
     for function in module.functions:
         for block in function.blocks:
             for i in block.instructions:
-                each: Any = i
                 if isinstance(i, instructions.CallInstr) and isinstance(i.type, _FLOATS):
-                    each.fastmath.update(FLAGS)
-                elif i.opname in _OPERATIONS and not each.flags:
-                    each.flags = [*FLAGS]
+                    i.fastmath.update(FLAGS)
+                elif i.opname in _OPERATIONS and not i.flags:
+                    i.flags = [*FLAGS]

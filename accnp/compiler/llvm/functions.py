@@ -62,7 +62,9 @@ def _intrinsic(
 ) -> ir.Value:
     intrinsic = resolve(name, tuple(kinds))
     assert intrinsic is not None, name
-    return intrinsic[2](b, *args)
+    value = intrinsic[2](b, *args)
+    assert value is not None, name
+    return value
 
 
 def _complex(

@@ -401,6 +401,7 @@ class Function:
         assert intrinsic is not None, s.function
         result = intrinsic[2](self.b, *[self.value(a) for a in s.args])
         if s.result is not None:
+            assert result is not None, s.function
             self.values[s.result] = result
 
     def share(self, s: Share) -> None:

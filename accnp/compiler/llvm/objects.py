@@ -16,7 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -57,8 +57,11 @@ ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind
 _CODE_MODEL = "large" if os.name == "nt" else "small"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by optimization level
-_jit: Any = None
+_machines: dict[int, list[llvm.TargetMachine]] = {
+    0: [],
+    3: [],
+}  # unused target machines, by optimization level
+_jit: llvm.LLJIT | None = None
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from llvmlite import ir
@@ -42,7 +43,9 @@ def find_lock() -> threading.RLock | None:
     return getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
 
 
-def replace_locks(names: Iterable[str], replacement: Callable[[Any], Any]) -> None:
+def replace_locks(
+    names: Iterable[str], replacement: Callable[[AbstractContextManager[object]], object]
+) -> None:
     """Replace the lock of some functions of llvmlite's library, where a version has it there."""
     for name in names:
         wrapper: Any = getattr(ffi.lib, f"LLVMPY_{name}", None)

@@ -10,7 +10,6 @@ uses the indices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -105,6 +104,6 @@ def share_memory(b: ir.IRBuilder, buffer: Buffer) -> ir.Value:
     """Allocate a buffer that the threads of a block share, and return its address."""
     kind = ir.ArrayType(memory_type(buffer.dtype), buffer.length)
     name = b.module.get_unique_name("accnp.shared")
-    room: Any = ir.GlobalVariable(b.module, kind, name, addrspace=3)
+    room = ir.GlobalVariable(b.module, kind, name, addrspace=3)
     room.initializer, room.linkage, room.align = ir.Constant(kind, ir.Undefined), "internal", 16
     return b.addrspacecast(room, kind.element.as_pointer())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 Rule = Callable[[Sequence[DType]], DType | None]
-Reference = Callable[..., Any]
+Reference = Callable[..., np.generic | np.ndarray]
 
 
 class Function(NamedTuple):
@@ -121,12 +121,12 @@ def _remainder(x: np.number, y: np.number) -> np.number:
 
 def _join_max(x: np.number, y: np.number) -> np.number:
     """Return the larger number; of equal ones the first, and NaN if there is one."""
-    return cast("Any", np.where((y > x) | (y != y), y, x))[()]
+    return cast("np.number", np.where((y > x) | (y != y), y, x)[()])
 
 
 def _join_min(x: np.number, y: np.number) -> np.number:
     """Return the smaller number; of equal ones the first, and NaN if there is one."""
-    return cast("Any", np.where((y < x) | (y != y), y, x))[()]
+    return cast("np.number", np.where((y < x) | (y != y), y, x)[()])
 
 
 def _multiply_add(x: np.number, y: np.number, z: np.number) -> np.number:

@@ -89,7 +89,7 @@ def compile_source(
         for callee, its in callees:
             if callee in shared:
                 function = _compile(own[callee], its, flags)
-                functions.ENTRIES[scope[callee]], code = enter(function.address, its)
+                functions.ENTRIES[compiled[callee]], code = enter(function.address, its)
                 references += [function, code]
         function = _compile(own[name], signature, flags)
         address, code = enter(function.address, signature)

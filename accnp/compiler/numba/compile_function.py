@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from numba import njit, types
 from numba.np.numpy_support import as_dtype
@@ -22,6 +22,9 @@ from accnp.compiler.numba.functions import NUMBA_TYPES
 from accnp.compiler.numba.user_functions import gist, line_in
 from accnp.compiler.unsupported import Unsupported
 from accnp.compiler.worker_threads import at_work
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
 
 __all__ = ["compile_function"]
 
@@ -57,12 +60,13 @@ def compile_function(
     Unsupported
         If Numba cannot compile it, with the line, or its result is not a number.
     """
-    scope: dict[str, Any] = {}
+    scope: dict[str, object] = {}
+    compiled: dict[str, Dispatcher] = {}
     exec(compile(module, f"<{mark}>", "exec"), scope)
     for n, f in list(scope.items()):
         if isinstance(f, FunctionType):
-            scope[n] = njit(**_OPTIONS)(f)
-    dispatcher = scope[name]
+            scope[n] = compiled[n] = njit(**_OPTIONS)(f)
+    dispatcher = compiled[name]
     argument_types = tuple([NUMBA_TYPES[t.token] for t in of])
     try:
         with at_work:
@@ -72,9 +76,7 @@ def compile_function(
         unsupported = Unsupported(
             text if "NRT required" in str(error) else f"{name}: {gist(error)}"
         )
-        unsupported.line = (
-            line_in(error, f"<{mark}>") or scope[name].py_func.__code__.co_firstlineno
-        )
+        unsupported.line = line_in(error, f"<{mark}>") or dispatcher.py_func.__code__.co_firstlineno
         raise unsupported from error
     if len(dispatcher.nopython_signatures) > 1:
         raise Unsupported(f"{name} calls itself with numbers of other types")
@@ -83,7 +85,7 @@ def compile_function(
     result = dtype_of(as_dtype(returned)) if known else None
     if result is None:
         unsupported = Unsupported(f"{name} returns {returned}, which is not a number")
-        unsupported.line = scope[name].py_func.__code__.co_firstlineno
+        unsupported.line = dispatcher.py_func.__code__.co_firstlineno
         raise unsupported
     code = dispatcher.inspect_llvm(argument_types)
     (symbol,) = _DEFINED.findall(code)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llvmlite import binding, ir
 from numba import types
@@ -36,7 +36,10 @@ from accnp.compiler.processor import WIDE
 from accnp.ir.op import COMBINES, for_each_combine
 
 if TYPE_CHECKING:
+    from types import FunctionType
+
     from numba.core.base import BaseContext as Context
+    from numba.core.dispatcher import Dispatcher
     from numba.core.typing import Signature
 
     Values = Sequence[ir.Value]
@@ -50,7 +53,7 @@ __all__ = ["ENTRIES", "NUMBA_TYPES"]
 ENTRIES: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
 
 # By token.
-NUMBA_TYPES: dict[str, Any] = {
+NUMBA_TYPES: dict[str, types.Type] = {
     "b1": types.boolean,
     **{t: getattr(types, f"int{8 * d.size}") for t, d in DTYPES.items() if d.kind == "int"},
     **{t: getattr(types, f"uint{8 * d.size}") for t, d in DTYPES.items() if d.kind == "uint"},
@@ -109,7 +112,7 @@ def _define(name: str, arity: int, typed: Callable[..., Typed]) -> None:
     # Numba reads the number of arguments from the signature.
     names = ", ".join([f"x{k}" for k in range(arity)])
     comma = ", " if names else ""
-    function: Any = eval(
+    function: FunctionType = eval(
         f"lambda typingctx{comma}{names}: typed({names})", {"typed": _link_external(typed)}
     )
     function.__name__ = function.__qualname__ = name
@@ -216,7 +219,10 @@ def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         value = write(b, *values)
-        return context.get_dummy_value() if result is None else value
+        if result is None:
+            return context.get_dummy_value()
+        assert value is not None, name
+        return value
 
     return (types.void if result is None else _numba_type(result))(
         *[_numba_type(p) for p in params]
@@ -228,7 +234,7 @@ def _intrinsic(name: str) -> None:
     _define(name, TABLE[name].arity, lambda *args: _type_intrinsic(name, args))
 
 
-def scope() -> dict[str, Any]:
+def scope() -> dict[str, object]:
     """Return the functions by name, with those that were added to the table since."""
     for name in TABLE.keys() - globals().keys():
         if name.isidentifier() and not TABLE[name].gpu:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typeconv.castgraph import Conversion
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 # The lock inside of what Numba's functions are wrapped in: a fork takes and releases it.
-COMPILER_LOCK: Any = global_compiler_lock._lock
+COMPILER_LOCK = global_compiler_lock._lock
 
 
 def fold_types(
@@ -40,5 +40,5 @@ def cuda_part(name: str) -> ModuleType:
 
 def helper_address(name: str) -> int | None:
     """Return the address of one of Numba's C functions; None if there is no such function."""
-    helpers: Any = importlib.import_module("numba._helperlib")
-    return helpers.c_helpers.get(name)
+    addresses: dict[str, int] = importlib.import_module("numba._helperlib").c_helpers
+    return addresses.get(name)

@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -247,7 +247,7 @@ def _strip_layout(text: str, own: str) -> str:
     return head.sub(r"define internal \1 alwaysinline", text)
 
 
-def _fastmath_options(options: dict[str, Any]) -> dict[str, bool]:
+def _fastmath_options(options: Mapping[str, object]) -> dict[str, bool]:
     return {"fastmath": True} if options["fastmath"] else {}
 
 
@@ -329,5 +329,7 @@ def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
         function.linkage = "linkonce_odr"
         function.attributes.add("alwaysinline")
         builder = ir.IRBuilder(function.append_basic_block())
-        builder.ret(resolved[2](builder, *function.args))
+        value = resolved[2](builder, *function.args)
+        assert value is not None, own
+        builder.ret(value)
     return str(module)

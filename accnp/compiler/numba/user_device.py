@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate
+from typing import Concatenate
 
 from llvmlite import ir
 from numba.core import types
@@ -341,7 +341,9 @@ _Chosen = Callable[[object, object], object] | None
 _Chosen3 = Callable[[object, object, object], object] | None
 
 
-def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
+def _extreme_of(
+    which: Callable[[float, float], float], better: Callable[[float, float], bool]
+) -> None:
     """Define `max` or `min` of two and of three numbers for Numba's GPU target."""
 
     def of_two(x: types.Type, y: types.Type) -> _Chosen:

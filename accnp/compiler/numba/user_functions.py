@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 import linecache
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -76,7 +76,7 @@ def compile_for(
     name: str,
     operands: Sequence[Shaped],
     results: Sequence[Shaped],
-    static: dict[str, Any],
+    static: Mapping[str, object],
 ) -> list[tuple[int, np.dtype]]:
     """Compile a function for operands (numbers if of rank 0) and arrays for results, given by shape
     and dtype. Returns the rank and the dtype of each value that the function returns.
@@ -95,7 +95,9 @@ def compile_for(
         raise TypeError(short(error, name, function.py_func, operands)) from None
     if isinstance(result_type, types.NoneType):
         return []
-    several: Any = result_type if isinstance(result_type, types.BaseTuple) else [result_type]
+    several: Iterable[types.Type] = (
+        result_type if isinstance(result_type, types.BaseTuple) else [result_type]
+    )
     return [_array_form(x, name) for x in several]
 
 
@@ -121,9 +123,9 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
     """
     kinds = tuple([from_dtype(d) for d in dtypes])
     # Kernels have no memory management of Numba; they would fail later, with less detail.
-    options: Any = {"_nrt": False}
-    helpers: dict[FunctionType, Any] = {}
-    dispatcher: Any = numba.njit(**options)(_substitute_helpers(function, helpers))
+    options = {"_nrt": False}
+    helpers: dict[FunctionType, Dispatcher] = {}
+    dispatcher = numba.njit(**options)(_substitute_helpers(function, helpers))
     try:
         dispatcher.compile(kinds)
     except Exception as error:  # not all are NumbaError
@@ -136,7 +138,9 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
     return _array_form(dispatcher.overloads[kinds].signature.return_type, name)[1]
 
 
-def _substitute_helpers(function: FunctionType, helpers: dict[FunctionType, Any]) -> FunctionType:
+def _substitute_helpers(
+    function: FunctionType, helpers: dict[FunctionType, Dispatcher]
+) -> FunctionType:
     """Return the function with Numba functions in place of the plain ones that it calls by name."""
     scope = dict(function.__globals__)
     clone = FunctionType(function.__code__, scope, function.__name__)

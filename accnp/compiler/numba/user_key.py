@@ -94,7 +94,7 @@ def _qualified_name(module: str, name: str) -> str:
 
 
 def _function(f: FunctionType, seen: dict[int, int]) -> str:
-    reads: list[tuple[str, Any]] = []
+    reads: list[tuple[str, object]] = []
     codes: list[CodeType] = [f.__code__]
     names: set[str] = set()
     while codes:
@@ -102,10 +102,10 @@ def _function(f: FunctionType, seen: dict[int, int]) -> str:
         names.update(code.co_names)
         codes += [c for c in code.co_consts if type(c) is CodeType]
     space = f.__globals__
-    builtins: Any = space.get("__builtins__", {})
+    builtins: object = space.get("__builtins__", {})
     if not isinstance(builtins, dict):
-        builtins = vars(cast("object", builtins))
-    builtins = cast("dict[str, Any]", builtins)
+        builtins = vars(builtins)
+    builtins = cast("dict[str, object]", builtins)
     for name in sorted(names):
         if name in space:
             reads.append((name, space[name]))

@@ -1,6 +1,6 @@
 """Types of values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from numba.core import dispatcher as _dispatcher
@@ -43,7 +43,7 @@ class Array(Type):
     def __init__(self, dtype: Type, ndim: int, layout: str, readonly: bool = False) -> None: ...
 
 class BaseTuple(Type):
-    def __iter__(self) -> Any: ...
+    def __iter__(self) -> Iterator[Type]: ...
 
 class StarArgTuple(BaseTuple):
     def __init__(self, types: Sequence[Type]) -> None: ...

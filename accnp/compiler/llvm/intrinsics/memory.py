@@ -4,7 +4,6 @@ fixed order, copies, and prefetches."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -144,7 +143,11 @@ def _as_logic(name: str, of: DType) -> str:
     return COMBINES[name].of_bools or name if of == B1 else name
 
 
-def _define_column_reduction(name: str, write: Callable[..., Any], step: Type) -> None:
+def _define_column_reduction(
+    name: str,
+    write: Callable[[ir.IRBuilder, ir.Type, int, str, bool, Sequence[ir.Value]], None],
+    step: Type,
+) -> None:
     """Reductions over rows (scalars.across); the buffer of the results has room for whole
     vectors."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple
+from typing import Concatenate, NamedTuple
 
 from llvmlite import ir
 
@@ -23,7 +23,8 @@ __all__ = [
     "widest",
 ]  # fmt: skip
 
-Emit = Callable[Concatenate[ir.IRBuilder, ...], Any]  # (builder, *values) -> value
+# (builder, *values) -> value, or None for a procedure
+Emit = Callable[Concatenate[ir.IRBuilder, ...], ir.Value | None]
 Resolved = tuple["Type | None", tuple[Type, ...], Emit]
 Rule = Callable[..., "Resolved | None"]
 
