@@ -217,9 +217,12 @@ class _Machine:
             self.synchronize(s)
         elif isinstance(s, Do):
             result = python_functions.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
-            if s.result is not None:
-                is_address = isinstance(s.result.dtype, Pointer)
-                self.values[s.result] = _Place(result, 0) if is_address else result
+            if s.result is not None and isinstance(s.result.dtype, Pointer):
+                assert isinstance(result, np.ndarray)
+                self.values[s.result] = _Place(result, 0)
+            elif s.result is not None:
+                assert isinstance(result, np.generic | int)
+                self.values[s.result] = result
         elif isinstance(s, Run | Share):
             self.run(s)
         elif isinstance(s, Break):

@@ -464,9 +464,13 @@ for _name, _function in FUNCTIONS_OF_OPS.items():
 
 def _declare_reductions(name: str) -> None:
     combine = COMBINES[name]
-    NAMESPACE["block_" + name] = _block(combine)
-    NAMESPACE["columns_" + name] = _columns(NAMESPACE.get(combine.function, combine.reference))
-    NAMESPACE["strips_" + name] = _strip_reduction(NAMESPACE["block_" + name])
+    block = _block(combine)
+    function = NAMESPACE.get(combine.function, combine.reference)
+    NAMESPACE["block_" + name] = block
+    NAMESPACE["columns_" + name] = _columns(
+        typing.cast("Callable[[Number, Number], Number]", function)
+    )
+    NAMESPACE["strips_" + name] = _strip_reduction(block)
 
 
 for_each_combine(_declare_reductions)

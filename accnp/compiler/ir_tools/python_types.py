@@ -7,7 +7,7 @@ module imports this one when a program runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 
@@ -45,5 +45,5 @@ Integer: TypeAlias = int  # or an integer of NumPy, for which the same operators
 Number: TypeAlias = np.number
 Pointer: TypeAlias = np.ndarray | ArrayPointer
 # That kernels call, by name: they return a number, a pointer or nothing.
-Functions: TypeAlias = dict[str, Callable[..., Any]]
+Functions: TypeAlias = dict[str, Callable[..., object]]
 MultiplyAdd: TypeAlias = Callable[[Number, Number, Number], Number]  # x * y + z
