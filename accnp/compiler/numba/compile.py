@@ -81,10 +81,11 @@ def compile_source(
         own = {
             n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)
         }
-        for n, f in own.items():
-            scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_NO_ARRAY_EXPRESSIONS)(
-                f
-            )
+        compiled = {
+            n: njit(error_model="numpy", fastmath=flags, **_INNER, **_NO_ARRAY_EXPRESSIONS)(f)
+            for n, f in own.items()
+        }
+        scope.update(compiled)
         references: list[object] = [scope]
         for callee, its in callees:
             if callee in shared:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 
 # Addresses of the entries of kernels whose steps threads share, by the functions.
-ENTRIES: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
+ENTRIES: weakref.WeakKeyDictionary[Dispatcher, int] = weakref.WeakKeyDictionary()
 
 # By token.
 NUMBA_TYPES: dict[str, types.Type] = {

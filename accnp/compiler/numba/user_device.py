@@ -337,8 +337,8 @@ def _are_numbers(*kinds: types.Type) -> bool:
     return all(isinstance(k, types.Number | types.Boolean) for k in kinds)
 
 
-_Chosen = Callable[[object, object], object] | None
-_Chosen3 = Callable[[object, object, object], object] | None
+_Chosen = Callable[[float, float], float] | None
+_Chosen3 = Callable[[float, float, float], float] | None
 
 
 def _extreme_of(

@@ -163,7 +163,7 @@ class _Number:
 
 
 @functools.lru_cache(256)
-def vectorized(function: FunctionType) -> Callable[..., Any]:
+def vectorized(function: FunctionType) -> Callable[..., np.ndarray]:
     """Return a function of numbers as a function of arrays, which is the reference of kernels."""
     return numba.vectorize(nopython=True)(_substitute_helpers(function, {}))
 

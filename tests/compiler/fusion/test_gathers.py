@@ -158,3 +158,17 @@ def test_gathers_of_one_value_per_row():
         actual, expected = jnp.jit(function)(x, t, rows), function(x, t, rows)
         for a, b in zip(jnp.tree.leaves(actual), jnp.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)
+
+
+def test_values_used_by_a_reduction_and_as_indices():
+    """The kernel computes the indices once for each row, and reads them through a coordinate."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(5, 7)).astype("f4"), rng.normal(size=9).astype("f4")
+
+    def function(x, t, i):
+        rows = i + i
+        return (x * rows[:, None]).sum(1) + t[rows]
+
+    i = np.arange(5, dtype=np.int32)
+    actual = jnp.jit(function)(x, t, i)
+    np.testing.assert_allclose(np.asarray(actual), function(x, t, i), rtol=1e-5)
