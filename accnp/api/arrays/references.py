@@ -85,7 +85,7 @@ class Ref(Reference):
     aval : AbstractRef
         Type of the content, which is not used: `refs` has it.
     refs : Array
-        Content.
+        The initial content of the reference.
 
     Raises
     ------
