@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -163,24 +163,30 @@ if x >= 0.0 and a > 0.0:
 else:
     y = log(-one)
 """
+
+
+class Derivative(NamedTuple):
+    """A derivative by the parameter: its formula, and its value where x is infinite or almost
+    infinite."""
+
+    result: str
+    far: str
+
+
 # The derivative itself, and the derivative of a sample by its parameter, -(dP/da) / (dP/dx).
-_RESULTS = {
-    "igamma_grad_a": "bracket * front",
-    "random_gamma_grad": "-bracket * x / a",
-}
-# Values where x is infinite or almost infinite.
-_FAR = {"igamma_grad_a": "zero * a", "random_gamma_grad": "log(x) - digamma(a)"}
+IGAMMA_GRAD_A = Derivative("bracket * front", "zero * a")
+RANDOM_GAMMA_GRAD = Derivative("-bracket * x / a", "log(x) - digamma(a)")
 
 
-def derivative_source(name: str) -> str:
+def derivative_source(derivative: Derivative) -> str:
     bracket = textwrap.indent(_BRACKET, "        ")
-    text = _GRAD.format(bracket=bracket, result=_RESULTS[name], far=_FAR[name])
+    text = _GRAD.format(bracket=bracket, result=derivative.result, far=derivative.far)
     return text.replace("floor_", "1.0e-300")
 
 
-def _reference(name: str) -> Callable[..., Any]:
+def _reference(name: str, derivative: Derivative) -> Callable[..., Any]:
     """Return a function that runs the same source as Python, element by element."""
-    code = compile(derivative_source(name), name, "exec")
+    code = compile(derivative_source(derivative), name, "exec")
 
     def run(a: np.ndarray, x: np.ndarray) -> np.ndarray:
         special = imported("scipy.special")
@@ -212,7 +218,10 @@ def _unknown_second_derivative(*_: object) -> NoReturn:
     )
 
 
-for _name in _RESULTS:
+for _name, _derivative in (
+    ("igamma_grad_a", IGAMMA_GRAD_A),
+    ("random_gamma_grad", RANDOM_GAMMA_GRAD),
+):
 
     def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params,
                name: str = _name) -> tuple[Node, bool]:  # fmt: skip
@@ -222,7 +231,7 @@ for _name in _RESULTS:
         _name,
         lowering=Lowering(f"iterations.{_name}"),
         infer=map_infer(_name, "same", "f"),
-        numpy=_reference(_name),
+        numpy=_reference(_name, _derivative),
         jvp=(_unknown_second_derivative, _unknown_second_derivative),
         batch=_batch,
         makes_nan=True,

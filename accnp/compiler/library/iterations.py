@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
-from accnp.primitives.gamma import derivative_source
+from accnp.primitives.gamma import IGAMMA_GRAD_A, RANDOM_GAMMA_GRAD, derivative_source
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.ir.op_types import Params
+    from accnp.primitives.gamma import Derivative
 
 
 __all__ = ["gcd", "igamma_grad_a", "random_gamma_grad"]
@@ -43,15 +44,17 @@ def gcd(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnK
 
 def igamma_grad_a(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `igamma_grad_a`."""
-    return _gamma_derivative("igamma_grad_a", operands, results)
+    return _gamma_derivative(IGAMMA_GRAD_A, operands, results)
 
 
 def random_gamma_grad(operands: Sequence[Operand], results: Sequence[Aval], p: Params) -> OwnKernel:
     """Return the kernel of `random_gamma_grad`."""
-    return _gamma_derivative("random_gamma_grad", operands, results)
+    return _gamma_derivative(RANDOM_GAMMA_GRAD, operands, results)
 
 
-def _gamma_derivative(name: str, operands: Sequence[Operand], results: Sequence[Aval]) -> OwnKernel:
+def _gamma_derivative(
+    derivative: Derivative, operands: Sequence[Operand], results: Sequence[Aval]
+) -> OwnKernel:
     (out,) = results
     text = Text(3)
     strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
@@ -62,6 +65,6 @@ def _gamma_derivative(name: str, operands: Sequence[Operand], results: Sequence[
     text.add("one = f8(1)", "zero = f8(0)", "tiny = f8(1e-17)")
     for k, operand in enumerate("ax"):
         text.add(f"{operand} = f8(a{k}[{total(nest.walk(k))}])")
-    text.add(*derivative_source(name).strip("\n").splitlines())
+    text.add(*derivative_source(derivative).strip("\n").splitlines())
     text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(y)")
     return nest.own(200 * out.dtype.itemsize)

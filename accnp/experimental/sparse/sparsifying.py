@@ -127,33 +127,35 @@ def _contraction(eqn: Any, x: Any, y: Any) -> Any:
     return bcoo_dot_general(x, y, dimension_numbers=numbers, preferred_element_type=kind)
 
 
-_BY_NAME: dict[str, Callable[..., Any]] = {
-    **{
-        name: lambda eqn, *xs: eqn.primitive.bind(*map(_dense, xs), **eqn.params)
-        for name in _DENSE.split()
-    },
-    "reduce_precision": _on_data,
-    "mul": _mul,
-    "div": _div,
-    "add": _add,
-    "add_any": _add,
-    "sub": _sub,
-    "integer_pow": _power,
-    "reduce_sum": _reduce_sum,
-    "broadcast_in_dim": _broadcast,
-    "concatenate": _concatenate,
-    "dot_general": _contraction,
-    "transpose": lambda eqn, x: bcoo_transpose(x, permutation=eqn.params["permutation"]),
-    "reshape": lambda eqn, x: bcoo_reshape(x, new_sizes=eqn.params["new_sizes"]),
-    "squeeze": lambda eqn, x: bcoo_squeeze(x, dimensions=eqn.params["dimensions"]),
-    "rev": lambda eqn, x: bcoo_rev(x, eqn.params["dimensions"]),
-    "slice": lambda eqn, x: bcoo_slice(
-        x, **{k: eqn.params[k] for k in ("start_indices", "limit_indices", "strides")}
-    ),
-}
+def _slice(eqn: Any, x: Any) -> Any:
+    bounds = {k: eqn.params[k] for k in ("start_indices", "limit_indices", "strides")}
+    return bcoo_slice(x, **bounds)
 
 
-_RULES = {OPS[name]: rule for name, rule in _BY_NAME.items()}
+_RULES: dict[Op, Callable[..., Any]] = {}
+
+
+def _declare(names: str, rule: Callable[..., Any]) -> None:
+    """Declare the rule of ops: a function of the equation and its operands."""
+    _RULES.update({OPS[name]: rule for name in names.split()})
+
+
+_declare(_DENSE, lambda eqn, *xs: eqn.primitive.bind(*map(_dense, xs), **eqn.params))
+_declare("reduce_precision", _on_data)
+_declare("mul", _mul)
+_declare("div", _div)
+_declare("add add_any", _add)
+_declare("sub", _sub)
+_declare("integer_pow", _power)
+_declare("reduce_sum", _reduce_sum)
+_declare("broadcast_in_dim", _broadcast)
+_declare("concatenate", _concatenate)
+_declare("dot_general", _contraction)
+_declare("transpose", lambda eqn, x: bcoo_transpose(x, permutation=eqn.params["permutation"]))
+_declare("reshape", lambda eqn, x: bcoo_reshape(x, new_sizes=eqn.params["new_sizes"]))
+_declare("squeeze", lambda eqn, x: bcoo_squeeze(x, dimensions=eqn.params["dimensions"]))
+_declare("rev", lambda eqn, x: bcoo_rev(x, eqn.params["dimensions"]))
+_declare("slice", _slice)
 
 
 def _rule_of(eqn: Any, values: Sequence[Any]) -> Callable[..., Any] | None:
