@@ -166,7 +166,9 @@ if TYPE_CHECKING:
         ) -> Array: ...
 
 
-def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
+def _make_scatter(
+    name: str, what: str, gives: str, related: str, *, accepts_bools: bool = True
+) -> Scatter:
     @api_boundary
     def scatter_(
         operand: ArrayLike,
@@ -179,7 +181,7 @@ def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
         mode: str | GatherScatterMode | None = None,
     ) -> Array:
         nodes = [as_node(v, f"lax.{name}") for v in (operand, scatter_indices, updates)]
-        if name in ("scatter_add", "scatter_mul") and nodes[0].aval.dtype.kind == "b":
+        if not accepts_bools and nodes[0].aval.dtype.kind == "b":
             raise TypeError(f"lax.{name}: operands must be numeric; got bool; use scatter_max")
         _check_numbers(f"lax.{name}", dimension_numbers, ScatterDimensionNumbers)
         return wrap(
@@ -214,8 +216,12 @@ def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
 scatter = moves_elements("operand", "updates")(
     _make_scatter("scatter", "Replace", "[2., 5., 4.]", "scatter_add, scatter_apply")
 )
-scatter_add = _make_scatter("scatter_add", "Add to", "[2., 8., 4.]", "scatter_sub, scatter_mul")
-scatter_mul = _make_scatter("scatter_mul", "Multiply", "[ 2., 15.,  4.]", "scatter_add")
+scatter_add = _make_scatter(
+    "scatter_add", "Add to", "[2., 8., 4.]", "scatter_sub, scatter_mul", accepts_bools=False
+)
+scatter_mul = _make_scatter(
+    "scatter_mul", "Multiply", "[ 2., 15.,  4.]", "scatter_add", accepts_bools=False
+)
 scatter_min = _make_scatter("scatter_min", "Take minima with", "[2., 3., 4.]", "scatter_max")
 scatter_max = _make_scatter("scatter_max", "Take maxima with", "[2., 5., 4.]", "scatter_min")
 

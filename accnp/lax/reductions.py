@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 from accnp import dtypes
@@ -67,14 +67,20 @@ _CUMULATIVE = {
 
 
 @overload
-def _make_reduce(name: Literal["reduce_sum"], example: str) -> Summation: ...
+def _make_reduce(name: str, example: str, *, is_sum: Literal[True]) -> Summation: ...
 @overload
-def _make_reduce(name: str, example: str) -> Reduction: ...
-def _make_reduce(name: str, example: str) -> Reduction:
+def _make_reduce(
+    name: str, example: str, *, extreme: str = "", is_bitwise: bool = False
+) -> Reduction: ...
+def _make_reduce(
+    name: str, example: str, *, is_sum: bool = False, extreme: str = "", is_bitwise: bool = False
+) -> Reduction:
+    """Make the function that records a reduction; `extreme` is "max", "min" or ""."""
+
     def reduce(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
         user_axes = tuple(axes)  # nonnegative
-        if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
+        if is_bitwise and x.aval.dtype.kind in "fc":
             raise wrong_dtype(f"lax.{name}", x.aval.dtype, "biu")
         axes = tuple(sorted(as_axes(user_axes, x.aval.ndim, f"lax.{name}")))
         if axes != tuple(sorted(user_axes)):
@@ -82,16 +88,16 @@ def _make_reduce(name: str, example: str) -> Reduction:
                 f"lax.{name}: axes cannot be negative; got {user_axes} for {x.aval.str_short()}; "
                 "add the rank"
             )
-        if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
-            return wrap(complex_extreme(x, axes, name.removeprefix("reduce_")))
+        if extreme and x.aval.dtype.kind == "c":
+            return wrap(complex_extreme(x, axes, extreme))
         if (
-            name == "reduce_sum"
+            is_sum
             and not config.allow_f16_reductions
             and x.aval.dtype.name in ("float16", "bfloat16")
             and any(x.aval.shape[d] != 1 for d in axes)
         ):
             raise ValueError(
-                f"lax.reduce_sum: a sum in 16 bits is not allowed when allow_f16_reductions is "
+                f"lax.{name}: a sum in 16 bits is not allowed when allow_f16_reductions is "
                 f"False; got {x.aval.str_short()}; convert the operand to float32 first"
             )
         out = getattr(o, name)(x, axes=axes)
@@ -102,11 +108,11 @@ def _make_reduce(name: str, example: str) -> Reduction:
     ) -> Array:
         return reduce(operand, axes)
 
-    reduce_ = reduce_sharded if name == "reduce_sum" else reduce
+    reduce_ = reduce_sharded if is_sum else reduce
     reduce_.__name__ = reduce_.__qualname__ = name
-    reduce_ = api_boundary(with_out_sharding(reduce_) if name == "reduce_sum" else reduce_)
+    reduce_ = api_boundary(with_out_sharding(reduce_) if is_sum else reduce_)
     summary, kinds, related = _REDUCTIONS[name]
-    sharding = "    {out_sharding}\n" if name == "reduce_sum" else ""
+    sharding = "    {out_sharding}\n" if is_sum else ""
     text = fill(
         f"{summary} over the given axes.\n\n"
         "    Parameters\n    ----------\n"
@@ -124,15 +130,21 @@ def _make_reduce(name: str, example: str) -> Reduction:
     return reduce_
 
 
-reduce_sum = _make_reduce("reduce_sum", "[1, 2, 3], (0,) -> Array(6, dtype=int32)")
+reduce_sum = _make_reduce("reduce_sum", "[1, 2, 3], (0,) -> Array(6, dtype=int32)", is_sum=True)
 reduce_prod = _make_reduce("reduce_prod", "[2, 3, 4], (0,) -> Array(24, dtype=int32)")
-reduce_max = _make_reduce("reduce_max", "[1, 3, 2], (0,) -> Array(3, dtype=int32)")
-reduce_min = _make_reduce("reduce_min", "[2, 1, 3], (0,) -> Array(1, dtype=int32)")
-reduce_and = _make_reduce("reduce_and", "[True, False], (0,) -> Array(False, dtype=bool)")
-reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)")
+reduce_max = _make_reduce("reduce_max", "[1, 3, 2], (0,) -> Array(3, dtype=int32)", extreme="max")
+reduce_min = _make_reduce("reduce_min", "[2, 1, 3], (0,) -> Array(1, dtype=int32)", extreme="min")
+reduce_and = _make_reduce(
+    "reduce_and", "[True, False], (0,) -> Array(False, dtype=bool)", is_bitwise=True
+)
+reduce_or = _make_reduce(
+    "reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)", is_bitwise=True
+)
 
 
-def _make_arg(name: str, example: str) -> Search:
+def _make_arg(name: str, extreme: str, other: str, example: str) -> Search:
+    """Make a search for an extreme; `other` is the name of the opposite search."""
+
     @api_boundary
     def arg(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         x = as_node(operand, f"lax.{name}")
@@ -154,8 +166,6 @@ def _make_arg(name: str, example: str) -> Search:
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
 
     arg.__name__ = arg.__qualname__ = name
-    extreme = "maximum" if name == "argmax" else "minimum"
-    other = "argmin" if name == "argmax" else "argmax"
     text = (
         f"Return the index of the {extreme} along one axis.\n\n"
         "    Parameters\n    ----------\n"
@@ -175,16 +185,20 @@ def _make_arg(name: str, example: str) -> Search:
     return arg
 
 
-argmax = _make_arg("argmax", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
-argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
+argmax = _make_arg("argmax", "maximum", "argmin", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
+argmin = _make_arg("argmin", "minimum", "argmax", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
 
 
-def _make_cumulative(name: str, example: str) -> Accumulation:
+def _make_cumulative(
+    name: str, example: str, of_complex: Callable[[Node, int, bool], Node] | None = None
+) -> Accumulation:
+    """Make a cumulative function; `of_complex` records it for complex numbers."""
+
     @api_boundary
     def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")
-        if name == "cumlogsumexp" and x.aval.dtype.kind == "c":
-            return wrap(prefixes(_log_of_two, [x], at, bool(reverse))[0])
+        if of_complex is not None and x.aval.dtype.kind == "c":
+            return wrap(of_complex(x, at, bool(reverse)))
         return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
 
     cumulative.__name__ = cumulative.__qualname__ = name
@@ -212,8 +226,14 @@ def _log_of_two(a: list[Node], b: list[Node]) -> list[Node]:
     return [logaddexp(a[0], b[0])]
 
 
+def _complex_cumlogsumexp(x: Node, axis: int, reverse: bool) -> Node:
+    return prefixes(_log_of_two, [x], axis, reverse)[0]
+
+
 cumsum = _make_cumulative("cumsum", "[1, 2, 3] -> [1, 3, 6]")
 cumprod = _make_cumulative("cumprod", "[1, 2, 3] -> [1, 2, 6]")
 cummax = _make_cumulative("cummax", "[1, 3, 2] -> [1, 3, 3]")
 cummin = _make_cumulative("cummin", "[3, 1, 2], reverse=True -> [1, 1, 2]")
-cumlogsumexp = _make_cumulative("cumlogsumexp", "[0.0, 0.0] -> [0.       , 0.6931472]")
+cumlogsumexp = _make_cumulative(
+    "cumlogsumexp", "[0.0, 0.0] -> [0.       , 0.6931472]", _complex_cumlogsumexp
+)

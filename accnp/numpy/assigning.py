@@ -26,7 +26,7 @@ from accnp.ir.node import Node, user_site
 from accnp.ir.trace import Rebinding, Trace, recorder_of
 from accnp.key_array import PRNGKeyArray
 from accnp.numpy import ufuncs
-from accnp.numpy.index_updates import shape_at, write
+from accnp.numpy.index_updates import SET, shape_at, write
 from accnp.numpy.manipulation import reshape_plain
 
 __all__ = ["assign_in_place", "setitem"]
@@ -162,7 +162,7 @@ def assigned(x: Node, key: Any, values: Any) -> Node:
             return cast(out, a.dtype, a.weak_type)
     elif y.aval.ndim and y.aval.shape[0] == 1:
         y = _without_leading(y, len(shape_at(a.shape, key)))
-    return write(x, key, wrap(y), "scatter")
+    return write(x, key, wrap(y), SET)
 
 
 def _convert_values(values: Any, dtype: np.dtype) -> Node:

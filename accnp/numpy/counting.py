@@ -30,7 +30,7 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import ShardingTypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.numpy.index_updates import write
+from accnp.numpy.index_updates import ADD, write
 from accnp.numpy.indexing import wrap_negative
 from accnp.numpy.manipulation import cut, reshape_plain
 from accnp.numpy.selection import where
@@ -185,7 +185,7 @@ def bincount(
         low = scalar_node(0, v.aval.dtype, False)
         # Negative values count as zero; values beyond the end are dropped.
         index = v if v.aval.dtype.kind == "u" else o.max(v, low)
-        return write(zero, wrap(index), wrap(w), "scatter_add", mode="drop")
+        return write(zero, wrap(index), wrap(w), ADD, mode="drop")
 
     return wrap(record_sharded(name, out_sharding, record, v, w))
 

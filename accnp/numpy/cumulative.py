@@ -54,16 +54,15 @@ if TYPE_CHECKING:  # types of the generated functions
         ) -> Array: ...
 
 
-def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
+def _scan(x: Node, axis: Any, op: str, of_bools: str, name: str) -> Node:
     at = as_axis(axis, x.aval.ndim, name)
     if x.aval.dtype == BOOL:  # sums of bools in dtype bool are "or", products "and"
-        function = o.cummax if op == "cumsum" else o.cummin
-        return cast(function(cast(x, BYTE), axis=at, reverse=False), BOOL)
+        return cast(getattr(o, of_bools)(cast(x, BYTE), axis=at, reverse=False), BOOL)
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
 def _make_cumulative(
-    name: str, op: str, unit: Any, skip_nan: bool, example: str
+    name: str, op: str, of_bools: str, unit: Any, skip_nan: bool, example: str
 ) -> CumulativeFunction:
     def cumulative(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
@@ -78,7 +77,7 @@ def _make_cumulative(
             x = to_dtype(x, dtypes.requested_dtype(dtype, name))
         elif dtype_kind(x.aval.dtype) == "b":
             x = cast(x, dtypes.default_int())
-        return wrap(_scan(x, axis, op, name))
+        return wrap(_scan(x, axis, op, of_bools, name))
 
     cumulative.__name__ = cumulative.__qualname__ = name
     what = "sum" if unit == 0 else "product"
@@ -93,11 +92,13 @@ def _make_cumulative(
     return api_boundary(compiled_if_small("a")(function) if skip_nan else function)
 
 
-cumsum = _make_cumulative("cumsum", "cumsum", 0, False, "[1, 2, 3] -> [1, 3, 6]")
-cumprod = _make_cumulative("cumprod", "cumprod", 1, False, "[1, 2, 3] -> [1, 2, 6]")
-nancumsum = _make_cumulative("nancumsum", "cumsum", 0, True, "[1.0, jnp.nan, 2.0] -> [1., 1., 3.]")
+cumsum = _make_cumulative("cumsum", "cumsum", "cummax", 0, False, "[1, 2, 3] -> [1, 3, 6]")
+cumprod = _make_cumulative("cumprod", "cumprod", "cummin", 1, False, "[1, 2, 3] -> [1, 2, 6]")
+nancumsum = _make_cumulative(
+    "nancumsum", "cumsum", "cummax", 0, True, "[1.0, jnp.nan, 2.0] -> [1., 1., 3.]"
+)
 nancumprod = _make_cumulative(
-    "nancumprod", "cumprod", 1, True, "[2.0, jnp.nan, 3.0] -> [2., 2., 6.]"
+    "nancumprod", "cumprod", "cummin", 1, True, "[2.0, jnp.nan, 3.0] -> [2., 2., 6.]"
 )
 
 

@@ -38,7 +38,30 @@ from accnp.primitives.kinds import INDEX, broadcast_to, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
 from accnp.sharding.device_placement import record_sharded
 
-__all__ = ["At", "AtIndex", "at", "shape_at", "write"]
+__all__ = [
+    "ADD", "MAX", "MIN", "MULTIPLY", "SET", "At", "AtIndex", "Update", "at", "shape_at", "write",
+]  # fmt: skip
+
+
+class Update(NamedTuple):
+    """How values are combined with the elements of an array.
+
+    Attributes:
+        method: the method of `x.at[key]`.
+        op: name of the op that writes them.
+        elementwise: name of the op that combines whole arrays; "" if values replace elements.
+    """
+
+    method: str
+    op: str
+    elementwise: str
+
+
+SET = Update("set", "scatter", "")
+ADD = Update("add", "scatter_add", "add")
+MULTIPLY = Update("multiply", "scatter_mul", "mul")
+MIN = Update("min", "scatter_min", "min")
+MAX = Update("max", "scatter_max", "max")
 
 
 class _Target(NamedTuple):
@@ -208,31 +231,31 @@ def write(
     x: Node,
     key: Any,
     values: Any,
-    how: str,
+    how: Update,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
     wrap_negative_indices: bool = True,
 ) -> Node:
-    """Return x with values combined into the elements of a key by the op `how`."""
+    """Return x with values combined into the elements of a key as `how` says."""
     a, how_out = x.aval, GatherScatterMode.from_any(mode, "x.at[...]")
     if values is None or isinstance(values, list | tuple):
         values = wrap(node_of(values, function="x.at[...]"))
-    y = number_node(values, a.dtype, f"x.at[...].{_METHOD.get(how, how)}")
+    y = number_node(values, a.dtype, f"x.at[...].{how.method}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
     if kind != a.dtype and kind == dtypes.canonicalize_dtype(a.dtype):
         kind = a.dtype  # x was created while 64-bit types were enabled
     elif kind != a.dtype:
         warn(
-            f"x.at[...].{_METHOD.get(how, how)}: scatter inputs have incompatible types: cannot "
+            f"x.at[...].{how.method}: scatter inputs have incompatible types: cannot "
             f"safely cast value from dtype={y.aval.dtype.name} to dtype={a.dtype.name}; the value "
             "is cast, which will be an error in a future release; convert it with astype",
             FutureWarning,
         )
-    if how == "scatter":
+    if how is SET:
         kind = a.dtype
-    window = _window(a.shape, key, wrap_negative_indices) if how == "scatter" else None
+    window = _window(a.shape, key, wrap_negative_indices) if how is SET else None
     target = window or _target(a.shape, key, wrap_negative_indices)
     if 0 in target.shown:  # nothing is written; values may have any shape
         return x
@@ -240,7 +263,7 @@ def write(
         y = to_shape(to_dtype(y, kind), target.shown)
     except ValueError:
         raise ValueError(
-            f"x.at[...].{_METHOD.get(how, how)}: Incompatible shapes for broadcasting; "
+            f"x.at[...].{how.method}: Incompatible shapes for broadcasting; "
             f"got shape {y.aval.shape} for {target.shown}; make trailing axes equal, or 1"
         ) from None
     if 0 in a.shape:  # there are no elements
@@ -257,9 +280,9 @@ def write(
     if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
         # All elements in order: recorded without a scatter, so that it fuses with other ops.
         y = reshape_plain(y, a.shape)
-        whole = y if how == "scatter" else getattr(o, _ELEMENTWISE[how])(cast(x, kind), y)
+        whole = y if how is SET else getattr(o, how.elementwise)(cast(x, kind), y)
         return cast(whole, a.dtype, a.weak_type)
-    out = getattr(o, how)(
+    out = getattr(o, how.op)(
         cast(x, kind),
         target.starts,
         reshape_plain(y, target.updates),
@@ -269,21 +292,6 @@ def write(
         mode=how_out,
     )
     return cast(out, a.dtype, a.weak_type)
-
-
-_ELEMENTWISE = {
-    "scatter_add": "add",
-    "scatter_mul": "mul",
-    "scatter_min": "min",
-    "scatter_max": "max",
-}
-_METHOD = {
-    "scatter": "set",
-    "scatter_add": "add",
-    "scatter_mul": "multiply",
-    "scatter_min": "min",
-    "scatter_max": "max",
-}
 
 
 class At:
@@ -388,14 +396,14 @@ class AtIndex:
 
         return wrap(record_sharded("x.at[...].get", out_sharding, record, self.array._node))
 
-    def _write(self, how: str, values: Any, hints: dict[str, Any]) -> Array:
+    def _write(self, how: Update, values: Any, hints: dict[str, Any]) -> Array:
         if (sharding := hints.pop("out_sharding", None)) is None:
             return wrap(write(self.array._node, self.index, values, how, **hints))
 
         def record(x: Node) -> Node:
             return write(x, self.index, values, how, **hints)
 
-        return wrap(record_sharded(f"x.at[...]: {how}", sharding, record, self.array._node))
+        return wrap(record_sharded(f"x.at[...]: {how.op}", sharding, record, self.array._node))
 
     @accepts_keys("set_at")
     @api_boundary
@@ -433,7 +441,7 @@ class AtIndex:
         >>> jnp.zeros(3).at[1].set(5.0)
         Array([0., 5., 0.], dtype=float32)
         """
-        return self._write("scatter", values, hints)
+        return self._write(SET, values, hints)
 
     @api_boundary
     def add(self, values: ArrayLike, **hints: Any) -> Array:
@@ -469,7 +477,7 @@ class AtIndex:
         >>> jnp.zeros(3).at[jnp.array([0, 0])].add(1.0)
         Array([2., 0., 0.], dtype=float32)
         """
-        return self._write("scatter_add", values, hints)
+        return self._write(ADD, values, hints)
 
     @api_boundary
     def subtract(self, values: ArrayLike, **hints: Any) -> Array:
@@ -509,7 +517,7 @@ class AtIndex:
             a, b = self.array._node.aval, node.aval
             kind = dtypes.promote(((a.dtype, a.weak_type), (b.dtype, b.weak_type)))[0]
             node = cast(node, kind, b.weak_type and kind.kind != "b")
-        return self._write("scatter_add", ufuncs.negative(wrap(node)), hints)
+        return self._write(ADD, ufuncs.negative(wrap(node)), hints)
 
     @api_boundary
     def multiply(self, values: ArrayLike, **hints: Any) -> Array:
@@ -544,7 +552,7 @@ class AtIndex:
         >>> jnp.arange(3).at[1:].multiply(10)
         Array([ 0, 10, 20], dtype=int32)
         """
-        return self._write("scatter_mul", values, hints)
+        return self._write(MULTIPLY, values, hints)
 
     mul = multiply
 
@@ -582,7 +590,7 @@ class AtIndex:
         >>> jnp.arange(3).at[:].min(1)
         Array([0, 1, 1], dtype=int32)
         """
-        return self._write("scatter_min", values, hints)
+        return self._write(MIN, values, hints)
 
     @api_boundary
     def max(self, values: ArrayLike, **hints: Any) -> Array:
@@ -618,12 +626,12 @@ class AtIndex:
         >>> jnp.arange(3).at[:].max(1)
         Array([1, 1, 2], dtype=int32)
         """
-        return self._write("scatter_max", values, hints)
+        return self._write(MAX, values, hints)
 
     def _multiplication_factors(self, values: Any, hints: dict[str, Any]) -> Array:
         a = self.array._node.aval
         ones = cast(full_node(a.shape, 1, a.dtype), a.dtype, a.weak_type)
-        return wrap(write(ones, self.index, values, "scatter_mul", **hints))
+        return wrap(write(ones, self.index, values, MULTIPLY, **hints))
 
     @api_boundary
     def divide(self, values: ArrayLike, **hints: Any) -> Array:
@@ -743,7 +751,7 @@ class AtIndex:
         target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))
         if not (target.static or hints.get("unique_indices")):
             zero = full_node(aval.shape, 0, INDEX)
-            times = wrap(write(zero, self.index, 1, "scatter_add", **hints))
+            times = wrap(write(zero, self.index, 1, ADD, **hints))
 
             def once(k: Any, out: Array) -> Array:
                 changed = wrap(
@@ -764,7 +772,7 @@ class AtIndex:
                     out = once(k, out)
                 return out
         here = wrap(read(x, self.index, "clip"))
-        return self._write("scatter", func(here), hints)
+        return self._write(SET, func(here), hints)
 
 
 def _state_hints() -> None:
@@ -774,7 +782,7 @@ def _state_hints() -> None:
     """
     hints = [p for p in signature(write).parameters.values() if p.kind is p.KEYWORD_ONLY]
     hints.insert(3, Parameter("out_sharding", Parameter.KEYWORD_ONLY, default=None))
-    for name in (*_METHOD.values(), "subtract", "divide", "power", "apply"):
+    for name in ("set", "add", "multiply", "min", "max", "subtract", "divide", "power", "apply"):
         method = getattr(AtIndex, name)
         parameters = [
             p for p in signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD

@@ -20,7 +20,7 @@ from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.numpy.assigning import assign_in_place
-from accnp.numpy.index_updates import write
+from accnp.numpy.index_updates import SET, write
 from accnp.numpy.indexing import index_node
 from accnp.numpy.manipulation import cut, reshape_plain
 from accnp.numpy.taking import along, integers, modulo
@@ -112,7 +112,7 @@ def _with_values_along_axis(
     key = tuple(
         [wrap(index if k == d else like(g, 0) if spread[k] else g) for k, g in enumerate(grid)]
     )
-    out = write(x, key, values, "scatter", mode=mode)
+    out = write(x, key, values, SET, mode=mode)
     return wrap(reshape_plain(out, whole.aval.shape))
 
 
@@ -183,7 +183,7 @@ def put(
         times = -(-n // values.aval.size)
         values = o.concatenate(*[values] * times, dimension=0)
     flat = reshape_plain(x, (x.aval.size,))
-    out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), "scatter", mode=mode)
+    out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), SET, mode=mode)
     return wrap(reshape_plain(out, x.aval.shape))
 
 
@@ -250,4 +250,4 @@ def fill_diagonal(
         v = reshape_plain(v, (v.aval.size,))
         v = cut(o.concatenate(*[v] * -(-n // v.aval.size), dimension=0), 0, 0, n)
     index = _wrap(o.iota(dtype=INDEX, shape=(n,), dimension=0))
-    return _wrap(write(x, (index,) * x.aval.ndim, _wrap(v), "scatter"))
+    return _wrap(write(x, (index,) * x.aval.ndim, _wrap(v), SET))

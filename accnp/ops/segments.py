@@ -15,7 +15,7 @@ from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.numpy import reductions as red
 from accnp.numpy.creation import arange
-from accnp.numpy.index_updates import write
+from accnp.numpy.index_updates import ADD, MAX, MIN, MULTIPLY, Update, write
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
 from accnp.sharding.device_placement import with_out_sharding
@@ -34,9 +34,10 @@ def _count(ids: Node, num_segments: Any, name: str) -> int:
 
 def _segments(
     name: str,
-    op: str,
+    how: Update,
     unit: Callable[[np.dtype], Any],
     reduce: Callable[..., Array],
+    accepts_bools: bool,
     data: Any,
     segment_ids: Any,
     num_segments: Any,
@@ -49,7 +50,7 @@ def _segments(
         raise UnsupportedDtypeError(
             f"{name}: segment_ids must be integers; got {ids.aval.dtype.name}; cast them"
         )
-    if rows.aval.dtype.kind == "b" and op in ("scatter_add", "scatter_mul"):
+    if rows.aval.dtype.kind == "b" and not accepts_bools:
         raise TypeError(f"{name}: data must be numbers; got bool; use astype(int)")
     if not rows.aval.ndim:  # a scalar is used for every row
         rows = broadcast_to(rows, ids.aval.shape)
@@ -64,14 +65,14 @@ def _segments(
     tail = rows.aval.shape[ids.aval.ndim :] if ids.aval.ndim > 1 else rows.aval.shape[1:]
     if bucket_size is None:
         start = full_node((count, *tail), unit(kind), kind)
-        return wrap(write(start, wrap(ids), wrap(rows), op, wrap_negative_indices=False, **hints))
+        return wrap(write(start, wrap(ids), wrap(rows), how, wrap_negative_indices=False, **hints))
     size = as_int(bucket_size, name, "bucket_size")
     if size < 1:
         raise ValueError(f"{name}: bucket_size must be positive; got {size}; pass 1 or more")
     buckets = -(-ids.aval.size // size)
     start = full_node((buckets, count, *tail), unit(kind), kind)
     key = (arange(ids.aval.shape[0]) // size, wrap(ids))
-    whole = write(start, key, wrap(rows), op, wrap_negative_indices=False, **hints)
+    whole = write(start, key, wrap(rows), how, wrap_negative_indices=False, **hints)
     return reduce(wrap(whole), axis=0).astype(kind)
 
 
@@ -106,9 +107,15 @@ if TYPE_CHECKING:
 
 
 def _make(
-    name: str, op: str, unit: Callable[[np.dtype], Any], reduce: Callable[..., Array], doc: str
+    name: str,
+    how: Update,
+    unit: Callable[[np.dtype], Any],
+    reduce: Callable[..., Array],
+    doc: str,
+    *,
+    accepts_bools: bool = True,
 ) -> SegmentReduction:
-    """Make a segment reduction from a scatter op; `unit` returns its identity for a dtype."""
+    """Make a segment reduction from an update; `unit` returns its identity for a dtype."""
 
     def function(
         data: ArrayLike,
@@ -126,7 +133,16 @@ def _make(
             "mode": mode,
         }
         return _segments(
-            name, op, unit, reduce, data, segment_ids, num_segments, bucket_size, hints
+            name,
+            how,
+            unit,
+            reduce,
+            accepts_bools,
+            data,
+            segment_ids,
+            num_segments,
+            bucket_size,
+            hints,
         )
 
     function.__name__ = function.__qualname__ = name
@@ -136,7 +152,7 @@ def _make(
 
 segment_sum = _make(
     "segment_sum",
-    "scatter_add",
+    ADD,
     lambda _: 0,
     red.sum,
     """Sum the rows of each segment.
@@ -166,10 +182,11 @@ segment_sum = _make(
     >>> jax.ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 1, 0]), num_segments=3)
     Array([4., 2., 0.], dtype=float32)
     """,
+    accepts_bools=False,
 )
 segment_prod = _make(
     "segment_prod",
-    "scatter_mul",
+    MULTIPLY,
     lambda _: 1,
     red.prod,
     """Multiply the rows of each segment.
@@ -198,10 +215,11 @@ segment_prod = _make(
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=3)
     Array([8, 3, 1], dtype=int32)
     """,
+    accepts_bools=False,
 )
 segment_max = _make(
     "segment_max",
-    "scatter_max",
+    MAX,
     _lowest_value,
     red.max,
     """Take the maximum of the rows of each segment.
@@ -233,7 +251,7 @@ segment_max = _make(
 )
 segment_min = _make(
     "segment_min",
-    "scatter_min",
+    MIN,
     _highest_value,
     red.min,
     """Take the minimum of the rows of each segment.

@@ -170,18 +170,30 @@ def _is_constant(leaf: Any) -> bool:
 def _reduce(
     function: str, op: str, reduce: str, leaf: Any, axes: Any, groups: Groups | None
 ) -> Node:
+    """Reduce a leaf over its own axes by the op `reduce`, and over mapped axes by `op`."""
+    names, own = axes
+    node = _reduce_own_axes(function, reduce, as_node(leaf, function), own)
+    return getattr(o, op)(node, axis_name=names, axis_index_groups=groups) if names else node
+
+
+def _reduce_own_axes(function: str, reduce: str, node: Node, own: Sequence[int]) -> Node:
+    if not own:
+        return node
+    places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))
+    return getattr(o, reduce)(node, axes=places)
+
+
+def _sum(function: str, leaf: Any, axes: Any, groups: Groups | None) -> Node:
     node = as_node(leaf, function)
     names, own = axes
-    if op == "psum" and (names or own) and node.aval.dtype.kind == "b":
+    if (names or own) and node.aval.dtype.kind == "b":
         node = cast(node, _INT)
-    if own:
-        places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))
-        node = getattr(o, reduce)(node, axes=places)
-    if op == "psum" and names and groups is None and state.varying is not None:
+    node = _reduce_own_axes(function, "reduce_sum", node, own)
+    if names and groups is None and state.varying is not None:
         return o.psum_invariant(
             state.varying.spread(node, names), axis_name=names, axis_index_groups=None
         )
-    return getattr(o, op)(node, axis_name=names, axis_index_groups=groups) if names else node
+    return o.psum(node, axis_name=names, axis_index_groups=groups) if names else node
 
 
 @api_boundary
@@ -232,7 +244,7 @@ def psum(
             return leaf
         if _is_constant(leaf) and not axes[1]:
             return leaf * n
-        return wrap(_reduce("psum", "psum", "reduce_sum", leaf, axes, groups))
+        return wrap(_sum("psum", leaf, axes, groups))
 
     return tree_map(one, x)
 
@@ -282,7 +294,7 @@ def pmean(
         count = n
         for a in axes[1]:
             count *= node.aval.shape[as_axis(a, node.aval.ndim, "pmean")]
-        total = _reduce("pmean", "psum", "reduce_sum", wrap(node), axes, groups)
+        total = _sum("pmean", wrap(node), axes, groups)
         return wrap(o.div(total, full((), count, total.aval.dtype, total.aval.weak_type)))
 
     return tree_map(one, x)

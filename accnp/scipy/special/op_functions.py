@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -56,11 +56,9 @@ if TYPE_CHECKING:  # types of the generated functions, by their parameters
         def __call__(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array: ...
 
 
-def operands(name: str, *xs: Any) -> list[Node]:
+def operands(name: str, *xs: Any, accepts_lists: bool = False) -> list[Node]:
     """Return arguments of one real inexact dtype, broadcast against each other."""
-    if name in _FLOATS:
-        return [floating(name, *xs)]
-    arrays = [wrap(node_of(x, function=f"special.{name}")) for x in xs] if name in _LISTS else xs
+    arrays = [wrap(node_of(x, function=f"special.{name}")) for x in xs] if accepts_lists else xs
     nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *arrays))
     if nodes[0].aval.dtype.kind == "c":
         raise UnsupportedDtypeError(
@@ -82,16 +80,28 @@ def floating(name: str, x: Any) -> Node:
     return node
 
 
-# Functions whose results have their own dtype in JAX, even if all arguments are weak.
-_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
-# Their first argument is an order.
-_ORDERED = {"polygamma"}
-# Functions that return float32 for narrower floating dtypes.
-_SINGLE = {"owens_t"}
-# Functions that accept lists.
-_LISTS = {"expn", "hyp1f1", "hyp2f1"}
-# Functions that accept neither integers nor 16-bit numbers.
-_FLOATS = {"ndtri", "spence"}
+class Dtypes(NamedTuple):
+    """What a function accepts and returns, as in JAX, if it differs from most functions.
+
+    Attributes:
+        strong: the result has its own dtype, even if all arguments are weak.
+        single: the result is float32 for narrower floating dtypes; it is strong.
+        integer_order: the first argument is an order, of an integer dtype.
+        accepts_lists: arguments may be lists.
+        floats_only: arguments are neither integers nor 16-bit numbers; they may be lists.
+    """
+
+    strong: bool = False
+    single: bool = False
+    integer_order: bool = False
+    accepts_lists: bool = False
+    floats_only: bool = False
+
+
+_USUAL = Dtypes()
+_STRONG = Dtypes(strong=True)
+_STRONG_FLOATS = Dtypes(strong=True, floats_only=True)
+_OF_LISTS = Dtypes(accepts_lists=True)
 
 
 # Descriptions of operands, by function and name.
@@ -136,7 +146,9 @@ _ROLES = {
 }
 
 
-def _make_docstring(name: str, names: list[str], what: str, related: str, complexes: bool) -> str:
+def _make_docstring(
+    name: str, names: list[str], what: str, related: str, complexes: bool, dtypes: Dtypes
+) -> str:
     """Return the docstring of a function without its example."""
     kind = "Real or complex" if complexes else "Real"
     roles = _ROLES.get(name, {})
@@ -153,7 +165,7 @@ def _make_docstring(name: str, names: list[str], what: str, related: str, comple
         "Array",
         f"    Values of the function, with the shape {shape}.",
     ]
-    if name in _FLOATS:
+    if dtypes.floats_only:
         lines += ["    The dtype is float32 or float64, as that of the argument."]
     else:
         lines += [
@@ -161,16 +173,16 @@ def _make_docstring(name: str, names: list[str], what: str, related: str, comple
             "    `jax_enable_x64`).",
         ]
     refused = "is not an array or a number"
-    if name in _FLOATS:
+    if dtypes.floats_only:
         refused += ", or is neither float32 nor float64"
     elif not complexes:
         refused += ", or is complex"
     lines += ["", "Raises", "------", "TypeError", f"    If an argument {refused}."]
     lines += ["    Also if shapes do not broadcast."] if names[1:] else []
-    if name in _ORDERED:
+    if dtypes.integer_order:
         lines += ["ValueError", f"    If `{names[0]}` does not have an integer dtype."]
     differs = [] if complexes else ["there are no complex arguments"]
-    differs += [] if name in _LISTS | _FLOATS else ["lists are not accepted"]
+    differs += [] if dtypes.accepts_lists or dtypes.floats_only else ["lists are not accepted"]
     differs += ["float32 stays float32"]
     text = ", and ".join([", ".join(differs[:-1]), differs[-1]] if differs[1:] else differs)
     lines += ["", "See Also", "--------", related]
@@ -187,47 +199,47 @@ def complex_node(name: str, x: Any) -> Node | None:
 @overload
 def _function(
     name: str, op: str, arguments: Literal["x"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["p"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfP: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfAB: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, x"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfAX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["h, a"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfHA: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["n, x"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfNX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["z, m"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfZM: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b, x"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfABX: ...  # fmt: skip
 @overload
 def _function(
     name: str, op: str, arguments: Literal["a, b, c, x"], what: str, example: str, related: str,
-    wide: Callable[[Node], Node] | None = None,
+    wide: Callable[[Node], Node] | None = None, dtypes: Dtypes = ...,
 ) -> FunctionOfABCX: ...  # fmt: skip
 def _function(
     name: str,
@@ -237,6 +249,7 @@ def _function(
     example: str,
     related: str,
     wide: Callable[[Node], Node] | None = None,
+    dtypes: Dtypes = _USUAL,
 ) -> Any:
     """Declare a function that is one op; `wide` records it for complex numbers.
 
@@ -253,32 +266,37 @@ def _function(
     def single(*xs: Node) -> Node:
         return strong(*[cast(x, F32) if x.aval.dtype.itemsize < 4 else x for x in xs])
 
-    record = single if name in _SINGLE else strong if name in _STRONG else plain
+    record = single if dtypes.single else strong if dtypes.strong else plain
+
+    def convert(*xs: ArrayLike) -> list[Node]:
+        if dtypes.floats_only:
+            return [floating(name, *xs)]
+        return operands(name, *xs, accepts_lists=dtypes.accepts_lists)
 
     def one(x: ArrayLike) -> Array:
         if wide is not None and (z := complex_node(name, x)) is not None:
             return wrap(cast(wide(z), z.aval.dtype))
-        return wrap(record(*operands(name, x)))
+        return wrap(record(*convert(x)))
 
     def two(x: ArrayLike, y: ArrayLike) -> Array:
-        if name in _ORDERED and (kind := as_node(x, name).aval.dtype).kind not in "biu":
+        if dtypes.integer_order and (kind := as_node(x, name).aval.dtype).kind not in "biu":
             raise ValueError(
                 f"special.{name}: n must be an integer; got {kind.name}; use astype(int)"
             )
-        return wrap(record(*operands(name, x, y)))
+        return wrap(record(*convert(x, y)))
 
     def three(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
-        return wrap(record(*operands(name, x, y, z)))
+        return wrap(record(*convert(x, y, z)))
 
     def four(x: ArrayLike, y: ArrayLike, z: ArrayLike, w: ArrayLike) -> Array:
-        return wrap(record(*operands(name, x, y, z, w)))
+        return wrap(record(*convert(x, y, z, w)))
 
     call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)
     function: Any = api_boundary(call)
     function.__name__ = function.__qualname__ = name
     function.__module__ = "accnp.scipy.special"
     function.__doc__ = _make_docstring(
-        name, arguments.split(", "), what, related, wide is not None
+        name, arguments.split(", "), what, related, wide is not None, dtypes
     ) + (
         "\n\n    Examples\n    --------\n    >>> import accnp as jnp\n"
         f"    >>> round(float(jnp.scipy.special.{called}), 5)\n    {value}\n    "
@@ -289,6 +307,7 @@ def _function(
 beta = _function(
     "beta", "beta", "a, b", "the beta function gamma(a) gamma(b) / gamma(a + b)",
     "beta(2.0, 3.0) -> 0.08333", "betaln, betainc, gamma",
+    dtypes=_STRONG,
 )  # fmt: skip
 betaln = _function(
     "betaln", "betaln", "a, b", "the logarithm of the absolute value of the beta function",
@@ -299,7 +318,9 @@ betainc = _function(
     "the regularized incomplete beta function", "betainc(2.0, 3.0, 0.5) -> 0.6875",
     "beta, gammainc",
 )  # fmt: skip
-dawsn = _function("dawsn", "dawsn", "x", "Dawson's integral", "dawsn(1.0) -> 0.53808", "erf, wofz")
+dawsn = _function(
+    "dawsn", "dawsn", "x", "Dawson's integral", "dawsn(1.0) -> 0.53808", "erf, wofz", dtypes=_STRONG
+)
 digamma = _function(
     "digamma", "digamma", "x", "the derivative of the logarithm of the gamma function",
     "digamma(1.0) -> -0.57722", "gammaln, polygamma",
@@ -312,6 +333,7 @@ erfc = _function(
 erfcx = _function(
     "erfcx", "erfcx", "x", "the scaled complementary error function exp(x**2) erfc(x)",
     "erfcx(1.0) -> 0.42758", "erfc, wofz", complex_gamma.erfcx,
+    dtypes=_STRONG,
 )  # fmt: skip
 erfinv = _function(
     "erfinv", "erf_inv", "x", "the inverse of the error function", "erfinv(0.5) -> 0.47694",
@@ -320,18 +342,22 @@ erfinv = _function(
 exp1 = _function(
     "exp1", "exp1", "x", "the integral of exp(-t) / t from x to infinity", "exp1(1.0) -> 0.21938",
     "expi, expn",
+    dtypes=_STRONG,
 )  # fmt: skip
 expi = _function(
     "expi", "expi", "x", "the principal value of the integral of exp(t) / t up to x",
     "expi(1.0) -> 1.89512", "exp1, expn",
+    dtypes=_STRONG,
 )  # fmt: skip
 expn = _function(
     "expn", "expn", "n, x", "the integral of exp(-x t) / t**n from 1 to infinity",
     "expn(2, 1.0) -> 0.1485", "exp1, expi",
+    dtypes=_OF_LISTS,
 )  # fmt: skip
 gamma = _function(
     "gamma", "gamma", "x", "the gamma function", "gamma(5.0) -> 24.0",
     "gammaln, loggamma, factorial", complex_gamma.gamma,
+    dtypes=_STRONG,
 )  # fmt: skip
 gammainc = _function(
     "gammainc", "igamma", "a, x", "the regularized lower incomplete gamma function",
@@ -348,10 +374,12 @@ gammaln = _function(
 hyp1f1 = _function(
     "hyp1f1", "hyp1f1", "a, b, x", "Kummer's confluent hypergeometric function",
     "hyp1f1(1.0, 2.0, 3.0) -> 6.36185", "hyp2f1",
+    dtypes=_OF_LISTS,
 )  # fmt: skip
 hyp2f1 = _function(
     "hyp2f1", "hyp2f1", "a, b, c, x", "Gauss's hypergeometric function",
     "hyp2f1(1.0, 2.0, 3.0, 0.5) -> 1.54518", "hyp1f1",
+    dtypes=_OF_LISTS,
 )  # fmt: skip
 i0 = _function(
     "i0", "bessel_i0", "x", "the modified Bessel function of order 0", "i0(1.0) -> 1.26607",
@@ -366,10 +394,12 @@ i1e = _function("i1e", "bessel_i1e", "x", "exp(-abs(x)) i1(x)", "i1e(1.0) -> 0.2
 ndtri = _function(
     "ndtri", "ndtri", "p", "the inverse of the normal distribution function",
     "ndtri(0.975) -> 1.95996", "ndtr, erfinv",
+    dtypes=_STRONG_FLOATS,
 )  # fmt: skip
 owens_t = _function(
-    "owens_t", "owens_t", "h, a", "Owen's T function", "owens_t(1.0, 2.0) -> 0.07847", "ndtr"
-)
+    "owens_t", "owens_t", "h, a", "Owen's T function", "owens_t(1.0, 2.0) -> 0.07847", "ndtr",
+    dtypes=Dtypes(single=True),
+)  # fmt: skip
 poch = _function(
     "poch", "poch", "z, m", "the rising factorial gamma(z + m) / gamma(z)",
     "poch(2.0, 3.0) -> 24.0", "gamma, factorial",
@@ -377,8 +407,10 @@ poch = _function(
 polygamma = _function(
     "polygamma", "polygamma", "n, x", "the derivative of order n of the digamma function",
     "polygamma(1, 2.0) -> 0.64493", "digamma, zeta",
+    dtypes=Dtypes(integer_order=True),
 )  # fmt: skip
 spence = _function(
     "spence", "spence", "x", "the integral of log(t) / (1 - t) from 1 to x",
     "spence(2.0) -> -0.82247", "expi",
+    dtypes=_STRONG_FLOATS,
 )  # fmt: skip
