@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
-from accnp.ir.op import OPS
+from accnp.ir.op import OPS, Op
 from accnp.runtime.compiled_messages import KINDS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "accnp"
@@ -28,6 +28,23 @@ GET_NAMES = {
     "OPS.later.get", "self.get", "self.value", "v.params.get", "params.get",  # tables, files
     "call", "rule",  # record an op of this name
 }  # fmt: skip
+# Folders whose modules must not look anything up in a table that is keyed by the names of ops.
+FOLDERS = ("ir", "primitives", "transforms", "compiler", "engine", "runtime")
+# Modules whose tables are keyed by other names, some of which ops have, too.
+OTHER_NAMES = {
+    "compiler/formulas.py": "functions of kernels",
+    "compiler/frontend/": "functions of Python and NumPy in the source of users' functions",
+    "compiler/ir_tools/": "functions of kernels",
+    "compiler/library/special_calls.py": "functions of kernels",
+    "compiler/library/indexing/scatters.py": "functions that combine two numbers",
+    "compiler/llvm/": "functions of kernels",
+    "compiler/loops/": "functions of kernels",
+    "compiler/passes/": "functions of kernels",
+    "primitives/kinds.py": "keywords of Python",
+}
+# Fields of `Op` that are not names: a table may be keyed by their values ("cond", "scan", "iota").
+FIELDS = {*Op.__slots__} - {"name", "jax_name", "user_name"}
+LITERALS = (ast.Dict, ast.Set, ast.Tuple, ast.List)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -104,16 +121,101 @@ def test_passes_do_not_test_for_the_names_of_ops() -> None:
     assert {path: len(lines) for path, lines in lines_by_path.items()} == NAME_TESTS, lines_by_path
 
 
-def test_few_functions_get_the_name_of_an_op() -> None:
-    """A function that gets a name could branch on it without being found."""
-    functions = {
+def functions_with_names(tree: ast.Module) -> set[str]:
+    """Return the functions that a module calls with the name of an op as an argument."""
+    return {
         ast.unparse(n.func)
-        for path in PACKAGE.rglob("*.py")
-        for n in ast.walk(ast.parse(path.read_text()))
+        for n in ast.walk(tree)
         if isinstance(n, ast.Call)
         and any(map(is_op_name, [*n.args, *[k.value for k in n.keywords]]))
     }
-    assert functions == GET_NAMES
+
+
+def lookups(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the pairs (table, key) of subscripts, calls of `get` and `pop`, and tests with `in`."""
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Subscript):
+            yield n.value, n.slice
+        elif isinstance(n, ast.Compare):
+            operands = [n.left, *n.comparators]
+            for key, op, table in zip(operands, n.ops, n.comparators):
+                if isinstance(op, ast.In | ast.NotIn):
+                    yield table, key
+        elif (
+            isinstance(n, ast.Call)
+            and isinstance(n.func, ast.Attribute)
+            and n.func.attr in ("get", "pop")
+            and n.args
+        ):
+            yield n.func.value, n.args[0]
+
+
+def has_names_of_ops(table: ast.expr | None, names: Collection[str]) -> bool:
+    """Return whether a display contains, or has as keys, three or more names of ops."""
+    if not isinstance(table, LITERALS):
+        return False
+    keys = table.keys if isinstance(table, ast.Dict) else table.elts
+    return sum(isinstance(k, ast.Constant) and k.value in names for k in keys) >= 3
+
+
+def tables_of_names(tree: ast.Module, names: Collection[str]) -> dict[str, int]:
+    """Return the variables to which a table with the names of ops is assigned, and the lines."""
+    tables = {}
+    for n in ast.walk(tree):
+        targets = n.targets if isinstance(n, ast.Assign) else [getattr(n, "target", None)]
+        if isinstance(n, ast.Assign | ast.AnnAssign) and has_names_of_ops(n.value, names):
+            tables |= {t.id: n.lineno for t in targets if isinstance(t, ast.Name)}
+    return tables
+
+
+def imported_names(tree: ast.Module) -> set[str]:
+    """Return the names that a module imports from others."""
+    return {a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
+
+
+def name_lookups(trees: dict[str, ast.Module], names: Collection[str]) -> list[str]:
+    """Return "path:line" of the tables with names of ops in which something is looked up."""
+    used: dict[str, set[str]] = {}
+    found = []
+    for path, tree in trees.items():
+        used[path] = set()
+        for table, key in lookups(tree):
+            if isinstance(key, ast.Attribute) and key.attr in FIELDS:
+                continue
+            if has_names_of_ops(table, names):
+                found.append(f"{path}:{table.lineno}")
+            elif isinstance(table, ast.Name):
+                used[path].add(table.id)
+            elif isinstance(table, ast.Attribute):  # `module.TABLE`
+                used[path].add(table.attr)
+    imports = {path: imported_names(tree) for path, tree in trees.items()}
+    for path, tree in trees.items():
+        module = Path(path).stem
+        for name, line in tables_of_names(tree, names).items():
+            readers = [p for p in trees if p == path or imports[p] & {name, module}]
+            if any(name in used[p] for p in readers):
+                found.append(f"{path}:{line}")
+    return sorted(found)
+
+
+def test_few_functions_get_the_name_of_an_op() -> None:
+    """A function that gets a name could branch on it without being found."""
+    trees = [ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")]
+    assert set[str]().union(*map(functions_with_names, trees)) == GET_NAMES
+
+
+def test_no_table_is_keyed_by_the_names_of_ops() -> None:
+    """What a pass does for an op is a field of the op, or a table that is keyed by the op."""
+    trees = {
+        str(path.relative_to(PACKAGE)): ast.parse(path.read_text())
+        for folder in FOLDERS
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+    }
+    found = name_lookups(trees, {*OPS.whole()})
+    reported = [x for x in found if not x.startswith(tuple(OTHER_NAMES))]
+    assert not reported
+    needed = {prefix for prefix in OTHER_NAMES if any(x.startswith(prefix) for x in found)}
+    assert needed == {*OTHER_NAMES}, "exceptions that are not needed"
 
 
 def test_the_runtime_knows_no_collective_by_its_name() -> None:
@@ -140,6 +242,35 @@ def test_messages_of_native_loops_are_numbered_as_in_the_extension() -> None:
 ])  # fmt: skip
 def test_a_test_for_a_name_is_found(text: str) -> None:
     assert [*name_tests(ast.parse(text))]
+
+
+@pytest.mark.parametrize("text", [
+    "unrolled(op.name, inputs, params)", "unrolled(name=node.op.name)", "f(x, eqn.primitive.name)",
+])  # fmt: skip
+def test_a_function_that_gets_a_name_is_found(text: str) -> None:
+    assert functions_with_names(ast.parse(text)) - GET_NAMES
+
+
+@pytest.mark.parametrize("texts", [
+    ['CONSTANTS = {"jit": 1, "cond": 2, "scan": 3}\ndef f(name): CONSTANTS.get(name, {})'],
+    ['T: dict[str, int] = {"cond": 1, "while": 2, "scan": 3}\ndef f(name): return T[name]'],
+    ['T = {"jit", "cond", "scan"}', "from a.m0 import T\ndef f(name): return name not in T"],
+    ['T = {"jit", "cond", "scan"}', "from a import m0\ndef f(name): return name in m0.T"],
+    ['{"cond": f, "while": g, "scan": h}.get(name)'],
+    ['{"cond": f, "while": g, "scan": h}[name]()'],
+    ['step.label not in ("while", "scan", "cond")'],
+])  # fmt: skip
+def test_a_table_of_names_is_found(texts: list[str]) -> None:
+    trees = {f"m{i}.py": ast.parse(text) for i, text in enumerate(texts)}
+    assert len(name_lookups(trees, {"jit", "cond", "while", "scan"})) == 1
+
+
+@pytest.mark.parametrize("text", [
+    '{"cond": f, "while": g, "scan": h}[step.op.control]', 'x in ("cond", "while", "other")',
+    '__all__ = ["cond", "while", "scan"]', "RULES = {COND: f, WHILE: g, SCAN: h}\nRULES[op]",
+])  # fmt: skip
+def test_other_tables_are_not(text: str) -> None:
+    assert not name_lookups({"m.py": ast.parse(text)}, {"jit", "cond", "while", "scan"})
 
 
 @pytest.mark.parametrize("text", [
